@@ -48,6 +48,11 @@ impl Agent {
         self.rule != Adaptation::Fixed
     }
 
+    /// Whether nothing masks its actions beyond its circuit.
+    pub fn is_unguarded(&self) -> bool {
+        self.guard.is_empty()
+    }
+
     /// The rule by which it does.
     pub fn rule(&self) -> Adaptation {
         self.rule
@@ -61,6 +66,13 @@ impl Agent {
         if self.adapts() {
             self.guard.encode(writer);
         }
+    }
+
+    /// The canonical bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer);
+        writer.into_bytes()
     }
 
     /// Reads canonical bytes back.

@@ -206,6 +206,17 @@ fn evaluate_after(
     Ok((evaluation, gain))
 }
 
+/// What a lesson begins with comes before the family's machines, of which those are left out that are built to the same circuit.
+fn start_first(mut machines: Vec<Machine>, mut library: Vec<Machine>, shape: &Shape) -> Vec<Machine> {
+    let circuit = |machine: &Machine| machine.instantiate(shape).map(|built| built.policy.digest());
+    let begun: Vec<_> = machines.iter().map(circuit).collect();
+    if !begun.is_empty() {
+        library.retain(|machine| !begun.contains(&circuit(machine)));
+    }
+    machines.extend(library);
+    machines
+}
+
 fn learn<'a>(
     world: &mut dyn Environment,
     judge: Option<Judge<'a>>,
@@ -213,9 +224,9 @@ fn learn<'a>(
     put_away: Option<&[u8]>,
     on_tick: OnTick<'a>,
 ) -> Result<Taught, Box<Broken>> {
-    let Lesson { settings, shard, mut library, start, until_solved, gathers, keeps_play } = lesson;
+    let Lesson { settings, shard, library, start, until_solved, gathers, keeps_play } = lesson;
     let start = start.fitting(world.shape());
-    library.extend(start.machines);
+    let library = start_first(start.machines, library, world.shape());
     let saved = put_away.and_then(|bytes| {
         let (seen, learner) = Seen::take_up(bytes).ok()?;
         let learner = Learner::restore(learner, world).ok()?;

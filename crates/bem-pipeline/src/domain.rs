@@ -33,8 +33,9 @@ pub fn domain_of(family: &str) -> Option<&'static str> {
 }
 
 /// Settings of a family that were not learned, half as many as were: other sizes, no harder than what was solved, and the
-/// solved ones with their fields in another order. G of the domain at difficulties that its specialist did not see.
-pub fn unseen(family: &str, solved: &[String]) -> Vec<String> {
+/// solved ones with their fields in another order. Each comes with the solved one whose world it shows otherwise: of another size
+/// that is the hardest. G of the domain at difficulties that its specialist did not see.
+pub fn unseen(family: &str, solved: &[String]) -> Vec<(String, String)> {
     let wanted = solved.len().div_ceil(2);
     let Some(domain) = ladder::Domain::from_name(family) else { return Vec::new() };
     let ladder = ladder::Ladder::new(domain);
@@ -43,9 +44,11 @@ pub fn unseen(family: &str, solved: &[String]) -> Vec<String> {
         |task: &String| rungs.iter().find(|rung| rung.tree.to_string() == *task).map(|rung| rung.difficulty);
     let hardest = solved.iter().filter_map(difficulty).max();
     let others = rungs.iter().rev().filter(|rung| hardest.is_some_and(|hardest| rung.difficulty <= hardest));
-    let mut sizes = others.map(|rung| rung.tree.to_string()).filter(|task| !solved.contains(task));
-    let mut moved = solved.iter().rev().filter_map(|task| with_moved_fields(task));
-    let mut unseen: Vec<String> = Vec::new();
+    let Some(last) = solved.last() else { return Vec::new() };
+    let sizes = others.map(|rung| rung.tree.to_string()).filter(|task| !solved.contains(task));
+    let mut sizes = sizes.map(|task| (task, last.clone()));
+    let mut moved = solved.iter().rev().filter_map(|task| Some((with_moved_fields(task)?, task.clone())));
+    let mut unseen: Vec<(String, String)> = Vec::new();
     while unseen.len() < wanted {
         let turn = if unseen.len().is_multiple_of(2) {
             sizes.next().or_else(|| moved.next())

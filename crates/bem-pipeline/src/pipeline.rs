@@ -4,11 +4,11 @@
 //! lets the main machine learn what they have solved, beginning with their machines and episodes; phase 3 mixes domains; phase 4
 //! takes in what is named late, through phases 1 to 3 again. Work comes in rounds of units that do not depend on each other.
 //! A plan without an end goes on with mixed learning when nobody is left to take in; from time to time the main machine begins a
-//! new volume with all that it has (`volume.rs`), so that what is kept does not grow. Clauses: PIPE-1, PIPE-2; decisions D-133, D-237.
+//! new volume with all that it has (`volume.rs`), so that what is kept does not grow. Clauses: PIPE-1, PIPE-2; decisions D-133, D-237, D-277, D-278.
 
 use crate::PipelineError;
 use crate::domain::{domain_of, families_of};
-use crate::pool::{Learnt, Outcome, Pool};
+use crate::pool::{Learnt, Outcome, Pool, Settled};
 use crate::specialist::Specialist;
 use crate::volume::{Volume, scratch_file};
 use bem_base::digest::{Digest, hash_parts};
@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tries at one setting, each with four times the steps of the one before.
-const TRIES: u32 = 2;
+pub(crate) const TRIES: u32 = 2;
 /// A plan without an end begins a new volume when this many times the rounds of a cycle have been mixed.
 const CYCLES_A_VOLUME: u32 = 8;
 
@@ -95,9 +95,9 @@ pub struct Job {
 pub struct Done {
     /// Its score.
     pub score: Fixed,
-    /// Steps until the score was 0.99.
+    /// Steps until the score was 0.99, those of tries that failed included.
     pub steps_to_99: Option<u64>,
-    /// Steps taken.
+    /// Steps taken, of all tries until then.
     pub steps: u64,
     /// Steps of the specialist's unmasked episodes, and in how many of them the main machine does the same.
     pub agreement: (u64, u64),
@@ -108,11 +108,11 @@ pub struct Done {
 pub struct PoolTally {
     /// Came in.
     pub installed: u32,
-    /// Left for one that does as well.
+    /// Left, because others do as well wherever they acted.
     pub replaced: u32,
     /// Was known already.
     pub known: u32,
-    /// Would have cost an older setting.
+    /// Would have cost a setting.
     pub blocked: u32,
 }
 
@@ -144,7 +144,7 @@ pub struct Pipeline {
     pub(crate) begun: u32,
     /// The volumes that the present ones came from: what was learned in them is in these.
     pub(crate) passed: Vec<u32>,
-    /// The least share of what it had that any domain kept after any round of mixed learning.
+    /// The least share of what it had that any domain kept after any round since the first mixed learning.
     pub(crate) kept_least: Option<Fixed>,
     pub(crate) head: Digest,
 }
@@ -196,7 +196,7 @@ impl Pipeline {
                 domain,
                 climb,
                 gathered: BTreeMap::new(),
-                instances: BTreeMap::new(),
+                mastered: BTreeMap::new(),
             });
         }
         Ok(())
@@ -321,8 +321,13 @@ impl Pipeline {
         let agent = &solution.learned.agent;
         let agreement =
             volume.distilled.tasks.get(task).map_or((0, 0), |taught| taught.agreement(agent.policy()));
-        let (steps_to_99, steps) = (solution.steps_to_99, solution.learned.tally.steps);
-        if self.done.get(task).is_none_or(|done| done.steps_to_99.is_none()) {
+        let is_setting = volume.climb.tracks()[result.unit.track].tasks().contains(task);
+        let before = self.done.get(task);
+        if is_setting && before.is_none_or(|done| done.steps_to_99.is_none()) {
+            // What failed before is part of the way there.
+            let failed = before.map_or(0, |done| done.steps);
+            let steps_to_99 = solution.steps_to_99.map(|steps| failed.saturating_add(steps));
+            let steps = failed.saturating_add(solution.learned.tally.steps);
             self.done.insert(task.clone(), Done { score, steps_to_99, steps, agreement });
         }
         if !solution.is_solved() {
@@ -332,17 +337,49 @@ impl Pipeline {
             return Err(GameError::Impossible("a setting without a game".to_string()).into());
         };
         let machine = solution.learned.machine.as_ref();
-        let instance = volume.distilled.instance(task, result.seed);
-        let learnt = Learnt { task, domain, game, seed: result.seed, instance, agent, machine, score };
-        match self.pool.install(learnt)? {
-            Outcome::Installed(replaced) => {
-                self.pool_tally.installed += 1;
-                self.pool_tally.replaced += replaced as u32;
-            }
+        let (seed, instance) = (result.seed, volume.distilled.instance(task, result.seed));
+        let setting = is_setting.then(|| self.specialist_score(task).unwrap_or(Fixed::ZERO));
+        let learnt = Learnt { task, domain, game, seed, instance, agent, machine, score, setting };
+        match self.pool.install(learnt) {
+            Outcome::Installed => self.pool_tally.installed += 1,
             Outcome::Known => self.pool_tally.known += 1,
-            Outcome::Blocked => self.pool_tally.blocked += 1,
         }
         Ok(())
+    }
+
+    /// The score that a specialist had in a task when it solved it.
+    pub(crate) fn specialist_score(&self, task: &str) -> Option<Fixed> {
+        let tracks = self.specialists.iter().flat_map(|specialist| specialist.climb.tracks());
+        let mut solved = tracks.flat_map(|track| track.climbed.iter().rev());
+        solved.find(|climbed| climbed.solved && climbed.task == task).map(|climbed| climbed.score)
+    }
+
+    /// As few experts stay as serve all settings.
+    fn settle(&mut self) -> Result<(), PipelineError> {
+        let Settled { replaced, blocked } = self.pool.settle()?;
+        self.pool_tally.replaced += replaced as u32;
+        self.pool_tally.blocked += blocked as u32;
+        Ok(())
+    }
+
+    /// For every domain, the share of what it had that its worst setting keeps: nothing where a setting that was learned has no
+    /// expert.
+    pub fn kept(&self) -> BTreeMap<String, Fixed> {
+        let mut kept: BTreeMap<String, Fixed> = BTreeMap::new();
+        let tracks = self.volumes.iter().flat_map(|volume| volume.climb.tracks());
+        for (track, task) in tracks.flat_map(|track| track.tasks().iter().map(move |task| (track, task))) {
+            if self.done.get(task).is_none_or(|done| done.steps_to_99.is_none()) {
+                continue;
+            }
+            let share = self.pool.route(task).map_or(Fixed::ZERO, |route| match Fixed::ZERO < route.best {
+                true => route.score.div_floor(route.best),
+                false => Fixed::ONE,
+            });
+            let domain = domain_of(&track.family).unwrap_or_default().to_string();
+            let least = kept.entry(domain).or_insert(share);
+            *least = (*least).min(share);
+        }
+        kept
     }
 
     /// What a unit of practice was worth: what is learned there and was not known before.
@@ -363,9 +400,9 @@ impl Pipeline {
     fn end_round(&mut self) -> Result<(), PipelineError> {
         if self.phase == Phase::Mixed {
             self.round += 1;
-            let least = self.pool.kept().into_values().min();
-            self.kept_least = self.kept_least.into_iter().chain(least).min();
+            self.settle()?;
         }
+        self.note_kept();
         loop {
             let is_over = match self.phase {
                 Phase::Specialists | Phase::Distillation => self.jobs().is_empty(),
@@ -379,6 +416,14 @@ impl Pipeline {
         }
     }
 
+    /// From the first mixed learning on, whatever happens is held against what every domain had.
+    fn note_kept(&mut self) {
+        if 0 < self.learned {
+            let least = self.kept().into_values().min();
+            self.kept_least = self.kept_least.into_iter().chain(least).min();
+        }
+    }
+
     fn next_phase(&mut self) -> Result<(), PipelineError> {
         self.phase = match self.phase {
             Phase::Specialists => {
@@ -387,7 +432,9 @@ impl Pipeline {
             }
             Phase::Distillation => {
                 self.round = 0;
+                self.settle()?;
                 self.learned = self.specialists.len() as u32;
+                self.note_kept();
                 Phase::Mixed
             }
             Phase::Mixed | Phase::Over => match self.plan.late.get(self.cycle).cloned() {
@@ -508,7 +555,7 @@ fn climbing_units(climb: &Climb) -> Vec<Unit> {
     units.filter(|unit| !matches!(unit.purpose, Purpose::Practice { .. }) && is_affordable(unit)).collect()
 }
 
-/// A setting is given up after a few tries.
+/// A specialist's rung is given up after a few tries, with all that lie above it; a volume passes over such a setting.
 fn is_affordable(unit: &Unit) -> bool {
     !matches!(unit.purpose, Purpose::Rung { attempt, .. } if TRIES <= attempt)
 }

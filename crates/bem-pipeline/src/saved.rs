@@ -2,11 +2,11 @@
 //!
 //! With them nobody needs the answers that were taken in before. The plan's own part (seed, sizes, what is switched off) is given
 //! by whoever reads them back, because it never changes; domains that came in later are in the bytes. They end with their
-//! digest, so that damaged ones are refused. Must not know files. Clauses: PIPE-2, LOG-4; decision D-237.
+//! digest, so that damaged ones are refused. Must not know files. Clauses: PIPE-2, LOG-4; decisions D-237, D-278.
 
 use crate::pipeline::{Done, Phase, Pipeline, Plan, PoolTally};
 use crate::pool::{Expert, Pool, Route};
-use crate::specialist::Specialist;
+use crate::specialist::{Mastered, Specialist};
 use crate::volume::Volume;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{DecodeError, Reader, Writer};
@@ -17,12 +17,13 @@ use bem_engine::climb::Climb;
 use bem_engine::world_file::WorldFile;
 use bem_engine::worlds::{Catalog, World, Worlds};
 use bem_learn::bucket::Bucket;
+use bem_machine::held::Adaptation;
 use bem_synth::experience::Episode;
 use bem_synth::library::Machine;
 use std::collections::BTreeMap;
 
 /// The first words.
-const FORMAT: &str = "bem pipeline 1";
+const FORMAT: &str = "bem pipeline 2";
 
 impl Pipeline {
     /// Everything that decides what comes next.
@@ -212,10 +213,14 @@ impl Specialist {
                 episode.encode(writer);
             }
         }
-        writer.length(self.instances.len());
-        for (task, seed) in &self.instances {
+        writer.length(self.mastered.len());
+        for (task, mastered) in &self.mastered {
             writer.text(task);
-            writer.u64(*seed);
+            writer.u64(mastered.instance);
+            writer.bool(mastered.machine.is_some());
+            mastered.machine.iter().for_each(|machine| machine.encode(writer));
+            writer.bool(mastered.adapting.is_some());
+            mastered.adapting.iter().for_each(|agent| agent.encode(writer));
         }
     }
 
@@ -227,15 +232,19 @@ impl Specialist {
             let played = list(reader, 20, |reader| Ok((reader.u64()?, Episode::decode(reader)?)))?;
             Ok((task, played))
         })?;
-        let instances = list(reader, 12, |reader| Ok((reader.text()?.to_string(), reader.u64()?)))?;
-        let (gathered, instances) = (gathered.into_iter().collect(), instances.into_iter().collect());
-        Ok(Specialist { domain, climb, gathered, instances })
+        let mastered = list(reader, 14, |reader| {
+            let (task, instance) = (reader.text()?.to_string(), reader.u64()?);
+            let machine = if reader.bool()? { Some(Machine::decode(reader)?) } else { None };
+            let adapting = if reader.bool()? { Some(Agent::decode(reader)?) } else { None };
+            Ok((task, Mastered { instance, machine, adapting }))
+        })?;
+        let (gathered, mastered) = (gathered.into_iter().collect(), mastered.into_iter().collect());
+        Ok(Specialist { domain, climb, gathered, mastered })
     }
 }
 
 impl Pool {
     fn encode(&self, writer: &mut Writer) {
-        writer.u32(self.capacity as u32);
         writer.u32(self.next);
         writer.length(self.experts.len());
         for (number, expert) in &self.experts {
@@ -249,6 +258,10 @@ impl Pool {
                     writer.u8(1);
                     agent.encode(writer);
                     shape.encode(writer);
+                }
+                Expert::Rule(rule) => {
+                    writer.u8(2);
+                    rule.encode(writer);
                 }
             }
         }
@@ -265,13 +278,14 @@ impl Pool {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Pool, DecodeError> {
-        let (capacity, next) = (reader.u32()? as usize, reader.u32()?);
+        let next = reader.u32()?;
         let experts = list(reader, 5, |reader| {
             let number = reader.u32()?;
             let unknown = reader.error("an unknown kind of expert");
             let expert = match reader.u8()? {
                 0 => Expert::Machine(Machine::decode(reader)?),
                 1 => Expert::Agent(Agent::decode(reader)?, Shape::decode(reader)?),
+                2 => Expert::Rule(Adaptation::decode(reader)?),
                 _ => return Err(unknown),
             };
             Ok((number, expert))
@@ -289,6 +303,6 @@ impl Pool {
             }
             Ok((task, Route { domain, game, seed, instance, expert, score, best }))
         })?;
-        Ok(Pool { capacity, experts, next, routes: routes.into_iter().collect() })
+        Ok(Pool { experts, next, routes: routes.into_iter().collect(), measured: BTreeMap::new() })
     }
 }

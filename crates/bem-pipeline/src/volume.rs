@@ -5,16 +5,13 @@
 
 use crate::PipelineError;
 use crate::domain::unseen;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, TRIES};
 use bem_base::digest::{hash, hash_parts};
 use bem_engine::climb::Climb;
 use bem_engine::world_file::WorldFile;
 use bem_engine::world_file::distilled::Distilled;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Experts of the main machine for every setting that it is to learn, at most: it has more room than one specialist, and less
-/// than all together.
-const ROOM: (usize, usize) = (2, 3);
+use bem_engine::worlds::Catalog;
+use std::collections::BTreeSet;
 
 /// One volume of the main machine's history: what one distillation began.
 #[derive(Clone, Debug)]
@@ -41,7 +38,7 @@ impl Pipeline {
             .flat_map(|volume| volume.climb.tracks())
             .map(|track| track.family.as_str())
             .collect();
-        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
+        let mut distilled = Distilled { masks: self.plan.masks, ..Distilled::default() };
         let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
         let mut new = BTreeSet::new();
         for specialist in &self.specialists {
@@ -54,21 +51,24 @@ impl Pipeline {
                 }
                 let others = unseen(&track.family, &tasks);
                 for task in &tasks {
-                    distilled.tasks.insert(task.clone(), specialist.taught(track, task, self.plan.distils));
+                    let game = Catalog.game(task, specialist.mastered[task].instance)?;
+                    let taught = specialist.taught(track, task, game.shape(), self.plan.distils);
+                    distilled.tasks.insert(task.clone(), taught);
                 }
-                new.extend(others.iter().cloned());
-                tasks.extend(others);
+                for (task, of) in others {
+                    distilled.unseen.insert(task.clone(), distilled.tasks[&of].instance);
+                    new.insert(task.clone());
+                    tasks.push(task);
+                }
                 families.push(track.family.clone());
                 rungs.push(tasks);
                 libraries.push(if self.plan.distils { track.library().to_vec() } else { Vec::new() });
             }
         }
-        let settings: usize = rungs.iter().map(Vec::len).sum::<usize>() + self.done.len();
-        self.pool.widen(settings * ROOM.0 / ROOM.1);
         let file = WorldFile::Distilled(distilled.clone()).to_bytes();
         let config = self.config(self.plan.stages.max(2), families);
-        let climb =
-            Climb::with_rungs(config, rungs.clone())?.with_libraries(libraries).with_files(vec![hash(&file)]);
+        let climb = Climb::with_rungs(config, rungs.clone())?.passing_over(TRIES).with_libraries(libraries);
+        let climb = climb.with_files(vec![hash(&file)]);
         // What was handed on is in the file.
         for specialist in &mut self.specialists {
             specialist.gathered.retain(|task, _| !distilled.tasks.contains_key(task));
@@ -88,11 +88,12 @@ impl Pipeline {
     /// Begins one volume in place of all there are, over their settings and with their machines; its units have seeds of their own.
     /// False where there is nothing to go on with.
     pub(crate) fn renew(&mut self) -> Result<bool, PipelineError> {
-        let mut distilled = Distilled { masks: self.plan.masks, tasks: BTreeMap::new() };
+        let mut distilled = Distilled { masks: self.plan.masks, ..Distilled::default() };
         let (mut families, mut rungs, mut libraries) = (Vec::new(), Vec::new(), Vec::new());
         let mut unseen = BTreeSet::new();
         for volume in &self.volumes {
             distilled.tasks.extend(volume.distilled.tasks.clone());
+            distilled.unseen.extend(volume.distilled.unseen.clone());
             unseen.extend(volume.unseen.iter().cloned());
             for track in volume.climb.tracks() {
                 families.push(track.family.clone());
@@ -111,7 +112,8 @@ impl Pipeline {
         let mut config = self.config(self.plan.stages.max(2), families);
         config.seed = u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"));
         let file = WorldFile::Distilled(distilled.clone()).to_bytes();
-        let climb = Climb::with_rungs(config, rungs)?.with_libraries(libraries).with_files(vec![hash(&file)]);
+        let climb = Climb::with_rungs(config, rungs)?.passing_over(TRIES).with_libraries(libraries);
+        let climb = climb.with_files(vec![hash(&file)]);
         self.passed = self.volumes.iter().map(|volume| volume.number).collect();
         self.volumes = vec![Volume { number: self.begun, climb, distilled, file, unseen }];
         // Those that were there to be compared with belong to the volumes before.
@@ -123,6 +125,9 @@ impl Pipeline {
 /// The same instances without anything to begin with.
 pub(crate) fn scratch_file(volume: &Volume) -> Vec<u8> {
     let mut distilled = volume.distilled.clone();
-    distilled.tasks.values_mut().for_each(|taught| taught.episodes.clear());
+    for taught in distilled.tasks.values_mut() {
+        taught.episodes.clear();
+        taught.machine = None;
+    }
     WorldFile::Distilled(distilled).to_bytes()
 }

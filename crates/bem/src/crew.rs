@@ -25,7 +25,7 @@ pub enum Crew {
     Threads(usize),
     /// So many processes of this program.
     Processes(usize),
-    /// Actors of a Ray cluster, through the Python package; without an address one is started here.
+    /// Tasks of a Ray cluster, which are retried, through the Python package; without an address one is started here.
     Ray {
         /// The cluster's address.
         address: Option<String>,

@@ -199,7 +199,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "pipeline",
-        about: "specialists, distillation, mixed learning and a late domain, with ablations: one seed x N",
+        about: "specialists, distillation, mixed learning and a late domain, with ablations, judged into docs/results/pipeline.md: three seeds x N",
         run: pipeline::pipeline,
     },
     Part {

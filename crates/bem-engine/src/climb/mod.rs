@@ -63,6 +63,8 @@ pub struct Climb {
     acting: Acting,
     /// What worlds are made of, where the text of their task does not say it.
     files: Vec<Digest>,
+    /// Tries after which a rung is passed over; none where a family stays below a rung that resists.
+    tries: Option<u32>,
 }
 
 /// Who chose the actions of all units, what changed the policy that acts when frozen, and who divided the time.
@@ -170,7 +172,7 @@ impl Climb {
         let families = config.families.iter().zip(rungs).enumerate();
         let tracks =
             families.map(|(place, (family, tasks))| Track::new(&config, place, family, tasks)).collect();
-        Ok(Climb { config, tracks, steps: 0, acting: Acting::default(), files: Vec::new() })
+        Ok(Climb { config, tracks, steps: 0, acting: Acting::default(), files: Vec::new(), tries: None })
     }
 
     /// A run over one task: the seed is the task's own, and there is neither a ladder nor practice.
@@ -187,6 +189,14 @@ impl Climb {
     #[must_use]
     pub fn with_files(mut self, files: Vec<Digest>) -> Climb {
         self.files = files;
+        self
+    }
+
+    /// The same climb over rungs of which none needs the one before: one that has resisted so many tries is passed over.
+    #[must_use]
+    pub fn passing_over(mut self, tries: u32) -> Climb {
+        assert!((1..=ATTEMPTS_MAX).contains(&tries), "a rung is tried before it is passed over");
+        self.tries = Some(tries);
         self
     }
 
@@ -261,7 +271,7 @@ impl Climb {
 
     /// Takes a result in. Families may be taken in any order; within a family a unit follows the one before.
     pub fn take(&mut self, result: &UnitResult) {
-        self.tracks[result.unit.track].take(&self.config, result);
+        self.tracks[result.unit.track].take(&self.config, self.tries, result);
         let learned = &result.solution.learned;
         self.steps += learned.tally.steps;
         self.acting.take(learned);

@@ -44,6 +44,8 @@ impl Climb {
         self.tracks.iter().for_each(|track| track.encode(&mut writer));
         writer.length(self.files.len());
         self.files.iter().for_each(|file| writer.raw(file.as_bytes()));
+        // Only climbs that pass rungs over say so: all others are the bytes that they were before there were such climbs.
+        self.tries.iter().for_each(|tries| writer.u32(*tries));
         writer.into_bytes()
     }
 
@@ -79,9 +81,13 @@ impl Climb {
             tracks.push(track);
         }
         let files = decode_list(&mut reader, 32, Digest::decode)?;
+        let tries = if 0 < reader.remaining() { Some(reader.u32()?) } else { None };
+        if tries.is_some_and(|tries| !(1..=ATTEMPTS_MAX).contains(&tries)) {
+            return Err(malformed);
+        }
         reader.finish()?;
         config.families = tracks.iter().map(|track| track.family.clone()).collect();
-        Ok(Climb { config, tracks, steps, acting, files })
+        Ok(Climb { config, tracks, steps, acting, files, tries })
     }
 }
 

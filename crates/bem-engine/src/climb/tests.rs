@@ -177,6 +177,28 @@ fn a_rung_that_resists_is_tried_again_with_four_times_the_steps_and_then_left() 
 }
 
 #[test]
+fn a_climb_that_passes_over_what_resists_goes_on_with_the_next_rung_and_says_so_in_its_bytes() {
+    let rungs = || vec![vec!["popcount{n=60}".to_string(), "popcount{n=1}".to_string()]];
+    let config = ClimbConfig { unit_steps: 10, ..config(1, &["popcount"]) };
+    let stays = Climb::with_rungs(config.clone(), rungs()).unwrap();
+    let mut climb = Climb::with_rungs(config, rungs()).unwrap().passing_over(2);
+    assert_eq!(climb.snapshot().len(), stays.snapshot().len() + 4);
+    let mut rungs = Vec::new();
+    while climb.is_climbing() {
+        let unit = climb.next(&BTreeSet::new()).unwrap();
+        if let Purpose::Rung { stage, attempt } = unit.purpose {
+            rungs.push((stage, attempt, unit.task.clone()));
+        }
+        in_order(&mut climb, 1);
+        let restored = Climb::restore(&climb.snapshot()).unwrap();
+        assert!(restored == climb && restored.snapshot() == climb.snapshot());
+    }
+    let tried: Vec<(usize, u32)> = rungs.iter().map(|(stage, attempt, _)| (*stage, *attempt)).collect();
+    assert!(tried.starts_with(&[(0, 0), (0, 1), (1, 0)]), "{tried:?}");
+    assert!(climb.tracks()[0].is_at_top());
+}
+
+#[test]
 fn whoever_has_taken_the_least_work_goes_first_and_practice_goes_last() {
     let mut climb = climb();
     let mut last = None;

@@ -200,7 +200,7 @@ impl Track {
         writer.into_bytes()
     }
 
-    /// Rungs solved.
+    /// Rungs solved, or passed over where the climb does that.
     pub fn solved(&self) -> usize {
         self.stage
     }
@@ -308,7 +308,7 @@ impl Track {
     }
 
     /// Takes a result in: the place on the ladder, the library, what the teacher learns, and what comes next.
-    pub(super) fn take(&mut self, config: &ClimbConfig, result: &UnitResult) {
+    pub(super) fn take(&mut self, config: &ClimbConfig, tries: Option<u32>, result: &UnitResult) {
         let learned = &result.solution.learned;
         assert!(result.unit.number == self.units, "a unit follows the one before");
         self.units += 1;
@@ -323,8 +323,9 @@ impl Track {
         self.edits.clear();
         match result.unit.purpose {
             Purpose::Rung { stage, attempt } => {
-                let solved = result.solution.is_solved();
-                (self.stage, self.attempt) = if solved { (stage + 1, 0) } else { (stage, attempt + 1) };
+                let is_behind =
+                    result.solution.is_solved() || tries.is_some_and(|tries| tries <= attempt + 1);
+                (self.stage, self.attempt) = if is_behind { (stage + 1, 0) } else { (stage, attempt + 1) };
                 self.climbed.push(climbed(result, stage, attempt));
                 if attempt == 0 {
                     self.expose(config, result);

@@ -1,16 +1,19 @@
-//! What a main machine begins with: for tasks that a specialist has learned, the instance and episodes that it played there.
+//! What a main machine begins with: for tasks that a specialist has learned, the instance, the machine that it acts with there,
+//! and episodes that it played.
 //!
-//! Episodes prove nothing: they are experience, as if the learner had seen them itself. Which of them may be is decided when a
+//! The machine is tried first, through the gate like every other. //! Episodes prove nothing: they are experience, as if the learner had seen them itself. Which of them may be is decided when a
 //! unit begins, from this file, its task and its seed alone, so that a replay decides the same. With masking an episode is left
 //! out if it is off-policy (the specialist itself would now do something else in more than a quarter of its steps), or unstable:
 //! it comes from another instance, so that the same
-//! actions need not bring the same again. Without masking everything is let in. Clauses: PIPE-2, PIPE-3, LOG-5; decision D-134.
+//! actions need not bring the same again. Without masking everything is let in. Clauses: PIPE-2, PIPE-3, LOG-5; decisions D-134, D-277.
 
+use crate::codec::{decode_option, encode_option};
 use crate::start::Start;
 use crate::worlds::{Catalog, World, Worlds};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_games::game::GameError;
 use bem_synth::experience::Episode;
+use bem_synth::library::Machine;
 use bem_synth::policy::Policy;
 use std::collections::BTreeMap;
 
@@ -23,6 +26,8 @@ pub struct Taught {
     pub instance: u64,
     /// What the specialist does when nothing is explored.
     pub policy: Policy,
+    /// The machine that does so, which a learner of the task tries first; none where nothing is handed on or what acts adapts.
+    pub machine: Option<Machine>,
     /// Episodes with the seed of the instance that they were played in, the latest last: those of earlier tries too.
     pub episodes: Vec<(u64, Episode)>,
 }
@@ -34,6 +39,8 @@ pub struct Distilled {
     pub masks: bool,
     /// By the task's text.
     pub tasks: BTreeMap<String, Taught>,
+    /// Seeds of the instances of tasks that nobody has learned: of the same world in another size or with its fields elsewhere.
+    pub unseen: BTreeMap<String, u64>,
 }
 
 /// Why an episode is not learned from.
@@ -105,35 +112,51 @@ impl Distilled {
             writer.text(&taught.domain);
             writer.u64(taught.instance);
             taught.policy.encode(writer);
+            encode_option(writer, taught.machine.as_ref(), Machine::encode);
             writer.length(taught.episodes.len());
             for (instance, episode) in &taught.episodes {
                 writer.u64(*instance);
                 episode.encode(writer);
             }
         }
+        writer.length(self.unseen.len());
+        for (task, instance) in &self.unseen {
+            writer.text(task);
+            writer.u64(*instance);
+        }
     }
 
-    /// Reads canonical bytes back.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Distilled, DecodeError> {
+    /// Reads canonical bytes back; those of earlier versions hand no machines on and name no task that nobody has learned.
+    pub fn decode(reader: &mut Reader<'_>, is_older: bool) -> Result<Distilled, DecodeError> {
         let disorder = reader.error("tasks that are not in the order of their names");
-        let mut distilled = Distilled { masks: reader.bool()?, tasks: BTreeMap::new() };
+        let mut distilled = Distilled { masks: reader.bool()?, ..Distilled::default() };
         for _ in 0..reader.length(16)? {
             let (task, domain) = (reader.text()?.to_string(), reader.text()?.to_string());
             let (instance, policy) = (reader.u64()?, Policy::decode(reader)?);
+            let machine = if is_older { None } else { decode_option(reader, Machine::decode)? };
             let count = reader.length(20)?;
             let episodes = (0..count).map(|_| Ok((reader.u64()?, Episode::decode(reader)?)));
             let episodes = episodes.collect::<Result<_, DecodeError>>()?;
             if distilled.tasks.last_key_value().is_some_and(|(last, _)| task <= *last) {
                 return Err(disorder);
             }
-            distilled.tasks.insert(task, Taught { domain, instance, policy, episodes });
+            distilled.tasks.insert(task, Taught { domain, instance, policy, machine, episodes });
+        }
+        let others = if is_older { 0 } else { reader.length(12)? };
+        for _ in 0..others {
+            let (task, instance) = (reader.text()?.to_string(), reader.u64()?);
+            if distilled.unseen.last_key_value().is_some_and(|(last, _)| task <= *last) {
+                return Err(disorder);
+            }
+            distilled.unseen.insert(task, instance);
         }
         Ok(distilled)
     }
 
-    /// The instance of a task: the specialist's where it has learned it.
+    /// The instance of a task: the specialist's where it has learned it or something like it.
     pub fn instance(&self, task: &str, seed: u64) -> u64 {
-        self.tasks.get(task).map_or(seed, |taught| taught.instance)
+        let like = self.unseen.get(task).copied();
+        self.tasks.get(task).map(|taught| taught.instance).or(like).unwrap_or(seed)
     }
 }
 
@@ -143,6 +166,7 @@ impl Worlds for Distilled {
     }
 
     fn start_of(&self, task: &str, _seed: u64) -> Start {
-        Start { episodes: self.episodes_for(task), ..Start::default() }
+        let machines = self.tasks.get(task).and_then(|taught| taught.machine.clone()).into_iter().collect();
+        Start { machines, episodes: self.episodes_for(task), ..Start::default() }
     }
 }

@@ -131,7 +131,7 @@ impl WorldFile {
                 record.encode(writer);
             }
             WorldFile::Distilled(distilled) => {
-                writer.u8(7);
+                writer.u8(8);
                 distilled.encode(writer);
             }
             WorldFile::Started { world, start } => {
@@ -171,7 +171,7 @@ impl WorldFile {
             2 => WorldFile::Record(Record::decode(reader)?),
             3 => WorldFile::Record(Record::decode_extended(reader)?),
             5 => WorldFile::Record(Record::decode_unrepeated(reader)?),
-            7 => WorldFile::Distilled(Distilled::decode(reader)?),
+            kind @ (7 | 8) => WorldFile::Distilled(Distilled::decode(reader, kind == 7)?),
             4 if is_outer => WorldFile::Started {
                 world: match reader.bool()? {
                     true => Some(Box::new(WorldFile::decode(reader, false)?)),

@@ -45,6 +45,47 @@ fn open(file: &WorldFile) -> Playback {
 }
 
 #[test]
+fn what_a_specialist_has_left_is_tried_first_and_files_of_before_hand_no_machine_on() {
+    use crate::start::machine_of;
+    use crate::worlds::Worlds;
+    use bem_synth::policy::Policy;
+    use distilled::Taught;
+    let shape = game().shape().clone();
+    let policy = Policy::constant(shape.actions, 1);
+    let machine = machine_of(&policy, &shape);
+    assert!(machine.is_some());
+    let taught =
+        Taught { domain: "aggregation".to_string(), instance: 1, policy, machine, episodes: Vec::new() };
+    let unseen = [("parity_stream{n=5}".to_string(), 1)].into();
+    let file = Distilled { masks: true, tasks: [("parity_stream".to_string(), taught)].into(), unseen };
+    let bytes = WorldFile::Distilled(file.clone()).to_bytes();
+    let WorldFile::Distilled(read) = WorldFile::from_bytes(&bytes).unwrap() else { panic!("another file") };
+    assert_eq!(read, file);
+    assert_eq!(read.start_of("parity_stream", 5).machines.len(), 1);
+    assert!(read.start_of("parity", 5).machines.is_empty());
+    assert_eq!(
+        ["parity_stream", "parity_stream{n=5}", "parity"].map(|task| read.instance(task, 5)),
+        [1, 1, 5]
+    );
+    (0..bytes.len()).for_each(|cut| assert!(WorldFile::from_bytes(&bytes[..cut]).is_err()));
+    // A file of before has another kind, and no machine behind the circuit.
+    let mut writer = Writer::new();
+    writer.text(FORMAT);
+    writer.u8(7);
+    writer.bool(true);
+    writer.length(1);
+    writer.text("parity_stream");
+    writer.text("aggregation");
+    writer.u64(1);
+    Policy::constant(shape.actions, 1).encode(&mut writer);
+    writer.length(0);
+    let WorldFile::Distilled(old) = WorldFile::from_bytes(writer.as_bytes()).unwrap() else {
+        panic!("another file")
+    };
+    assert!(old.start_of("parity_stream", 5).is_empty());
+}
+
+#[test]
 fn a_record_answers_as_the_world_did_and_nothing_else() {
     let (record, seen) = recorded(1);
     let bytes = WorldFile::Record(record).to_bytes();

@@ -54,6 +54,11 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
+    /// Whether a file is named.
+    pub fn is_named(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// The configuration in force: the file's, or the defaults.
     pub fn load(&self) -> Result<Arc<GenesisConfig>> {
         match &self.path {

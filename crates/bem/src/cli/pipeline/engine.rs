@@ -12,6 +12,7 @@ use super::units::{RoundAnswers, Units, Work};
 use crate::file_store::{FileStore, PIPELINE};
 use anyhow::{Context as _, Result};
 use bem_pipeline::pipeline::{Phase, Pipeline, Plan};
+use bem_pipeline::report::Summary;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -149,16 +150,17 @@ impl PipelineFolder {
         phase != self.pipeline.phase() || units + UNITS_A_SAVE <= self.pipeline.units()
     }
 
-    /// Saves everything and removes what nobody needs any more; what there is to report.
-    pub fn save(&mut self, finished: bool) -> Result<Value> {
+    /// Saves everything and removes what nobody needs any more; what there is to report, which is judged where it is finished.
+    pub fn save(&mut self, finished: bool) -> Result<(Value, Summary)> {
         let heads = self.histories.write(&self.units)?;
         replace(&self.directory, STATE, &self.pipeline.to_bytes())?;
         self.units.drop_before(self.pipeline.units())?;
         self.drop_volumes()?;
         self.saved = (self.pipeline.phase(), self.pipeline.units());
-        let report = results::to_json(&self.pipeline, &heads, &self.directory, finished);
+        let summary = self.pipeline.summary(finished)?;
+        let report = results::to_json(&self.pipeline, &summary, &heads, &self.directory, finished);
         replace(&self.directory, "pipeline.json", format!("{report:#}\n").as_bytes())?;
-        Ok(report)
+        Ok((report, summary))
     }
 
     /// Removes the histories of volumes that are not kept. A folder leaves its place whole.

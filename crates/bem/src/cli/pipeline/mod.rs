@@ -19,7 +19,10 @@ use anyhow::{Result, bail};
 use bem_pipeline::pipeline::Phase;
 use clap::{Args, Subcommand, ValueEnum};
 use engine::{PipelineFolder, RoundEnd};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use histories::{PLAN, machine_folders};
 
@@ -44,7 +47,7 @@ enum Engine {
     Threads,
     /// Processes of this program.
     Processes,
-    /// Actors of a Ray cluster, through the Python package.
+    /// Tasks of a Ray cluster, which are retried, through the Python package.
     Ray,
 }
 
@@ -62,7 +65,7 @@ pub struct RunArguments {
     /// The address of a Ray cluster [default: one is started here]
     #[arg(long)]
     address: Option<String>,
-    /// Threads, processes or actors [default: all cores]
+    /// Threads, processes or tasks at once [default: all cores]
     #[arg(long)]
     workers: Option<usize>,
     /// Where the pipeline is kept [default: the first free folder pipelines/N]
@@ -119,25 +122,28 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
     };
     let mut engine = PipelineFolder::open(&directory, plan, arguments.key.as_deref())?;
     let (mut worked, mut phase) = (0u32, None);
+    let bar = progress(!arguments.json && std::io::stderr().is_terminal());
     let finished = loop {
         if phase != Some(engine.pipeline().phase()) && !arguments.json {
             phase = Some(engine.pipeline().phase());
-            note!("bem: {}", phase_words(engine.pipeline().phase()));
+            bar.suspend(|| note!("bem: {}", phase_words(engine.pipeline().phase())));
         }
+        bar.set_position(0);
         let left = arguments.units.map(|units| units.saturating_sub(worked));
         let RoundEnd { is_over, is_taken, worked: more, .. } =
-            engine.round(&mut |orders, answered| crew.work(orders, answered), left)?;
+            engine.round(&mut |orders, answered| show_work(&bar, &crew, orders, answered), left)?;
         worked += more;
         if is_over || !is_taken {
             break is_over;
         }
     };
-    let report = engine.save(finished)?;
+    bar.finish_and_clear();
+    let (report, summary) = engine.save(finished)?;
     let pipeline = engine.pipeline();
     if arguments.json {
         say!("{report}");
     } else {
-        say_text!("{}", results::table(pipeline));
+        say_text!("{}", results::table(&summary));
         say!("history  {}", pipeline.head());
         say!("audit    bem verify {}", directory.display());
         if !finished {
@@ -145,6 +151,28 @@ fn run_phases(arguments: &RunArguments) -> Result<Answer> {
         }
     }
     Ok(Answer::Yes)
+}
+
+/// A bar over the units of a round; nothing when piped.
+fn progress(is_visible: bool) -> ProgressBar {
+    let bar = if is_visible { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("{spinner} {bar:20} {pos}/{len} units of this round  {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn show_work(
+    bar: &ProgressBar,
+    crew: &Crew,
+    orders: &[Vec<u8>],
+    answered: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    bar.set_length(orders.len() as u64);
+    crew.work(orders, &mut |place, bytes| {
+        bar.inc(1);
+        answered(place, bytes)
+    })
 }
 
 /// A phase in words.

@@ -4,6 +4,7 @@
 //! plan alone. Clauses: PIPE-1, PIPE-2; decision D-237.
 
 use super::histories::PLAN;
+use crate::cli::config::ConfigFile;
 use anyhow::{Context as _, Result, bail};
 use bem_machine::config::GenesisConfig;
 use bem_pipeline::PipelineError;
@@ -46,6 +47,8 @@ pub struct PlanArguments {
     /// Let the main machine learn from off-policy and unstable episodes too
     #[arg(long)]
     no_masking: bool,
+    #[command(flatten)]
+    config: ConfigFile,
 }
 
 /// A plan as the folder keeps it.
@@ -62,6 +65,9 @@ pub struct Kept {
     distils: bool,
     masks: bool,
     compares: bool,
+    /// The configuration of every machine as TOML; none for the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    configuration: Option<String>,
     /// Whether it goes on without end, as under a server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     endless: bool,
@@ -102,6 +108,12 @@ pub fn new(arguments: &PlanArguments) -> Result<Kept> {
         distils: !arguments.no_distillation,
         masks: !arguments.no_masking,
         compares: arguments.compare,
+        configuration: arguments
+            .config
+            .is_named()
+            .then(|| arguments.config.load())
+            .transpose()?
+            .map(|config| config.to_toml()),
         endless: false,
         asked: Vec::new(),
         taken_in: Vec::new(),
@@ -152,6 +164,7 @@ pub fn resumed(directory: &Path, arguments: &PlanArguments) -> Result<Kept> {
             directory.display()
         );
     }
+    arguments.config.check_against(&*kept.parameters()?)?;
     kept.ask_for_all(&arguments.domains)?;
     kept.ask_for_all(&arguments.late)?;
     keep_file(directory, &kept)?;
@@ -200,10 +213,18 @@ impl Kept {
         if self.unit_steps == 0 {
             bail!("--unit-steps 0 is out of range: at least 1");
         }
+        self.parameters()?;
         if 10_000 < self.mixed_rounds {
             bail!("--mixed-rounds {} is out of range: 0 to 10000", self.mixed_rounds);
         }
         Ok(())
+    }
+
+    fn parameters(&self) -> Result<Arc<GenesisConfig>> {
+        let Some(text) = &self.configuration else { return Ok(Arc::default()) };
+        let config =
+            GenesisConfig::from_toml(text).with_context(|| format!("the configuration in {PLAN}"))?;
+        Ok(Arc::new(config))
     }
 
     fn knows(&self, name: &str) -> bool {
@@ -269,7 +290,7 @@ impl Kept {
             masks,
             compares,
             endless,
-            parameters: Arc::new(GenesisConfig::default()),
+            parameters: self.parameters()?,
         })
     }
 }
