@@ -153,6 +153,36 @@ fn remembered(subject: &Explainable<'_>, whole: &Explanation) -> String {
             |steps| format!("; the rules are for episodes of at most {}\n", quantity(steps, "step")),
         );
     }
+    let held = held(subject);
+    if !held.is_empty() {
+        text += &format!(
+            "\nWhat it remembers: {}; before the first step all of it is 0 or the first of its values\n",
+            held.join(", ")
+        );
+    }
+    text
+}
+
+/// Where there is no diagram: what the memory holds, and how far the rules tell what becomes of it.
+pub fn without_diagram(subject: &Explainable<'_>, whole: &Explanation) -> String {
+    let steps = (!whole.clock.is_empty()).then(|| "steps so far".to_string());
+    let held: Vec<String> = steps.into_iter().chain(held(subject)).collect();
+    let is_own = |(_, kept): &(&RuleList, &Meaning)| matches!(kept, Meaning::Kept(_));
+    let mut own = whole.memory.iter().zip(&whole.kept).filter(is_own).map(|(list, _)| list).peekable();
+    let holds = match held.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("It holds {}.", held.join(", "))],
+    };
+    let becomes = own.peek().is_some().then(|| match (held.is_empty(), own.all(RuleList::is_exact)) {
+        (true, true) => "The rules say what becomes of every remembered bit.",
+        (false, true) => "The rules say what becomes of every other remembered bit.",
+        (_, false) => "What becomes of some remembered bits the rules tell only as a summary.",
+    });
+    holds.into_iter().chain(becomes.map(str::to_string)).collect::<Vec<_>>().join(" ")
+}
+
+/// What memory holds of earlier steps, by name.
+fn held(subject: &Explainable<'_>) -> Vec<String> {
     let words = subject.words();
     let mut held: Vec<String> = Vec::new();
     let observed = subject.policy.reads().len();
@@ -172,13 +202,7 @@ fn remembered(subject: &Explainable<'_>, whole: &Explanation) -> String {
             held.push(name);
         }
     }
-    if !held.is_empty() {
-        text += &format!(
-            "\nWhat it remembers: {}; before the first step all of it is 0 or the first of its values\n",
-            held.join(", ")
-        );
-    }
-    text
+    held
 }
 
 /// The rules of one state, with where each leads.

@@ -29,21 +29,16 @@ pub struct Words<'a> {
     pub horizon: Option<u32>,
     /// For every column the values that matter; empty where all of them do.
     pub limits: Vec<Vec<usize>>,
+    /// Whether memory can hold codes beyond the last action, which stand for action 0.
+    pub holds_codes_beyond: bool,
 }
 
 impl<'a> Words<'a> {
     /// The words of a policy, with all that can be told of its memory.
     pub fn of(policy: &Policy, fields: &'a [Field], names: Option<&'a Encoder>) -> Words<'a> {
         let places = meaning::meanings(policy);
-        Words {
-            places,
-            fields,
-            names,
-            actions: policy.actions(),
-            action_names: &[],
-            horizon: None,
-            limits: Vec::new(),
-        }
+        let holds_codes_beyond = !meaning::remembers_actions_only(policy, &places);
+        Words { places, holds_codes_beyond, ..Words::seen(&[], fields, names, policy.actions()) }
     }
 
     /// The words of a policy over bits alone: nothing is ruled out, so that what is shown holds for every input.
@@ -54,7 +49,16 @@ impl<'a> Words<'a> {
     /// The words of a circuit without memory over these observation bits.
     pub fn seen(reads: &[u16], fields: &'a [Field], names: Option<&'a Encoder>, actions: u16) -> Words<'a> {
         let places = reads.iter().map(|bit| Meaning::Seen { bit: *bit, back: 0 }).collect();
-        Words { places, fields, names, actions, action_names: &[], horizon: None, limits: Vec::new() }
+        Words {
+            places,
+            fields,
+            names,
+            actions,
+            action_names: &[],
+            horizon: None,
+            limits: Vec::new(),
+            holds_codes_beyond: true,
+        }
     }
 
     /// The words for a list: of a summary, those that tell apart what was met.
