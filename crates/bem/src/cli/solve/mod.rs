@@ -335,7 +335,9 @@ fn learn_game(
     let mut measured = Measured::of(&solution.evaluation, solution.yardstick);
     if let Some(measured) = &mut measured {
         let game = game.without_terms().unwrap_or(game);
-        measured.baselines = game_baselines(game, &lesson.settings, lesson.arguments.eval_episodes);
+        let agent = &solution.learned.agent;
+        measured.baselines =
+            game_baselines(game, Some(agent), &lesson.settings, lesson.arguments.eval_episodes);
     }
     let wall_ms = started.elapsed().as_millis() as u64;
     let kept = match (keeper, failure) {

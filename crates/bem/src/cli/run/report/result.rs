@@ -8,7 +8,7 @@ use super::rules::PolicyPart;
 use super::{escaped, grouped};
 use crate::cli::solve::{COUNTING, to_float};
 use crate::learned::ADAPTING;
-use crate::measured::{Figure, Measured, units};
+use crate::measured::{Figure, Measured, Standing, Verdict, units};
 use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::learner::guarding::{USER_RULES_OUT, WERE_BAD};
@@ -111,15 +111,23 @@ fn warnings(page: &mut String, climbed: &Climbed, curve: &Curve) {
 /// Whether it beats the simple policies, in a sentence.
 fn comparison(page: &mut String, measured: &Measured) {
     let Some(compared) = &measured.baselines else { return };
-    let rows = compared.rows();
-    let (name, best) = rows.iter().max_by_key(|(_, figure)| figure.mean).expect("there are three");
-    let gain = units(measured.policy.mean - best.mean);
-    let text = if measured.policy.is_above(best) {
-        format!("It earns {gain:.3} more than the best baseline ({name}); the two intervals do not overlap.")
-    } else if best.is_above(&measured.policy) {
-        format!("The best baseline ({name}) earns {:.3} more: use that instead.", -gain)
-    } else {
-        format!("Its interval overlaps that of the best baseline ({name}): no difference is shown.")
+    let Some(Standing { name, gain, is_paired, verdict }) = measured.standing() else { return };
+    let how = match is_paired {
+        true => format!(
+            "95 % interval of the difference in the {} that both played",
+            quantity(gain.episodes, "episode")
+        ),
+        false => "by the two intervals, whose episodes are not paired".to_string(),
+    };
+    let (figure, less) = (gain.text(), units(-gain.mean));
+    let text = match verdict {
+        Verdict::More => format!("It earns {figure} more than the best baseline ({name}; {how})."),
+        Verdict::Less => {
+            format!("The best baseline ({name}) earns {less:.3} more: use that instead ({how}).")
+        }
+        Verdict::Open => {
+            format!("No difference to the best baseline ({name}) is shown: {figure} ({how}).")
+        }
     };
     let _ = write!(
         page,
