@@ -3,7 +3,7 @@
 //! Words for people who know reinforcement learning and not this program. Clauses: SCC-8, SCC-14, GLE-9.
 
 use super::curves::{Curve, Curves};
-use super::drawing::{bars, explored, regret, returns};
+use super::drawing::{bars, explored, regret, returns, shortfall};
 use super::rules::PolicyPart;
 use super::{escaped, grouped};
 use crate::cli::solve::{COUNTING, to_float};
@@ -48,6 +48,14 @@ fn while_learning(page: &mut String, climbed: &Climbed, curve: &Curve) {
             "{drawn}<p class=muted>Cumulative regret: what all episodes fell short of the optimum, exploration and measurements \
              included; {:.3} over all {steps} steps. A flat line costs nothing any more.</p>",
             lost / 1e3
+        );
+    } else if let (None, Some((drawn, short))) = (curve.optimum, shortfall(curve)) {
+        let _ = write!(
+            page,
+            "{drawn}<p class=muted>Short of the final policy's return: what all episodes earned less than the policy does that \
+             came out of them, exploration and measurements included; {:.3} over all {steps} steps. This is not regret: the \
+             optimum is unknown, and a better policy may exist. A flat line costs nothing any more.</p>",
+            short / 1e3
         );
     }
     let _ = write!(
