@@ -162,29 +162,23 @@ fn beyond(builder: &mut Builder, actions: u16, digits: &[Signal]) -> Signal {
     })
 }
 
-/// Whether memory is proven to hold codes of actions only where it holds what was done: so it begins, and where it holds none
-/// beyond the last action it comes to hold none.
-pub fn remembers_actions_only(policy: &Policy, places: &[Meaning]) -> bool {
+/// Whether memory is proven to hold codes of actions only where it holds what was done: so it begins, and from what can occur,
+/// which `valid` builds and which counts such codes alone, it comes to hold no other.
+pub fn remembers_actions_only(
+    policy: &Policy,
+    places: &[Meaning],
+    valid: impl FnOnce(&mut Builder) -> Signal,
+) -> bool {
     let (circuit, code, observed) = (policy.circuit(), action_bits(policy.actions()), policy.reads().len());
     let mut builder = Builder::new(circuit.inputs());
     let inputs: Vec<Signal> = (0..circuit.inputs()).map(Signal::input).collect();
     let outputs = builder.embed(circuit, &inputs);
-    let place = |digit: usize, back: usize| {
-        places.iter().position(|meaning| *meaning == Meaning::Acted { digit, back })
-    };
-    let next =
-        |digit: usize| place(digit, 1).map_or(outputs[digit], |place| outputs[code + place - observed]);
+    let place =
+        |digit: usize| places.iter().position(|meaning| *meaning == Meaning::Acted { digit, back: 1 });
+    let next = |digit: usize| place(digit).map_or(outputs[digit], |place| outputs[code + place - observed]);
     let next: Vec<Signal> = (0..code).map(next).collect();
-    let mut wrong = vec![beyond(&mut builder, policy.actions(), &next)];
-    for back in 1..=places.iter().map(Meaning::back).max().unwrap_or(0) {
-        let digits: Option<Vec<Signal>> =
-            (0..code).map(|digit| place(digit, back).map(Signal::input)).collect();
-        if let Some(digits) = digits {
-            let held = beyond(&mut builder, policy.actions(), &digits);
-            wrong.push(builder.not(held));
-        }
-    }
-    let wrong = builder.and_all(&wrong);
+    let (wrong, valid) = (beyond(&mut builder, policy.actions(), &next), valid(&mut builder));
+    let wrong = builder.and(wrong, valid);
     let never = Builder::new(circuit.inputs()).finish(&[Signal::FALSE]);
     let options =
         EquivalenceOptions { budget: Budget::conflicts(CONFLICTS), ..EquivalenceOptions::default() };

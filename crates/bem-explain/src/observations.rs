@@ -163,6 +163,14 @@ impl Feature {
 }
 
 impl Unit {
+    /// What it is about, where that has a name.
+    pub fn topic(&self) -> Option<Topic> {
+        match self {
+            Unit::Free(_) => None,
+            Unit::Feature(feature) => Some(feature.topic),
+        }
+    }
+
     /// How many things it can be.
     pub fn count(&self) -> usize {
         match self {

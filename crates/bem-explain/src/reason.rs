@@ -7,7 +7,7 @@
 //! of them is seen. The nearest change is asked for with one feature, then with two, and so on.
 
 use crate::observations::{Feature, Observations, Unit};
-use crate::{Topic, Words, action_of};
+use crate::{Meaning, Topic, Words, action_of};
 use bem_circuit::netlist::Netlist;
 use bem_data::values::runs;
 use bem_prover::encode::{Wire, encode_circuit, fresh_inputs};
@@ -55,6 +55,9 @@ pub struct Reason {
     pub nearest: Nearest,
     /// Whether this is said of named features and of what they can show.
     pub of_features: bool,
+    /// Whether this is said of memory that holds actions, and it is not proven that it holds no other codes: what nobody met
+    /// may be answered by a code beyond the last action, which is done and remembered as it is.
+    pub of_actions: bool,
 }
 
 /// The nearest change of the observation that changes the action.
@@ -85,9 +88,27 @@ pub fn reason(policy: &Policy, words: &Words<'_>, input: &[bool]) -> Reason {
 pub fn reason_within(policy: &Policy, words: &Words<'_>, input: &[bool], conflicts: u32) -> Reason {
     let code: Vec<usize> = (0..action_bits(policy.actions())).collect();
     let circuit = policy.circuit().cone(&code);
-    let (support, answer) = (circuit.support(), circuit.evaluate(input));
+    let (mut support, answer) = (circuit.support(), circuit.evaluate(input));
+    // Whether there was a step says that nothing is kept of it, whoever reads that.
+    if support.iter().any(|place| 0 < words.places[*place].back()) {
+        let is_begun = |place: &usize| matches!(words.places[*place], Meaning::Begun(_));
+        support.extend((0..words.places.len()).filter(is_begun));
+        support.sort_unstable();
+        support.dedup();
+    }
     let mut observations = Observations::new(words, &support);
-    let can_occur = observations.can_occur(input);
+    let mut can_occur = observations.can_occur(input);
+    // Where the actions that are remembered here are actions, reasons are about such memory alone.
+    let plain = Words { holds_codes_beyond: false, ..words.clone() };
+    let is_action = |unit: &Unit| matches!(unit.topic(), Some(Topic::Action { .. }));
+    let mut of_actions = false;
+    if words.holds_codes_beyond && observations.units().iter().any(is_action) {
+        let narrower = Observations::new(&plain, &support);
+        if narrower.can_occur(input) {
+            (observations, can_occur, of_actions) = (narrower, true, true);
+        }
+    }
+    let words = if of_actions { &plain } else { words };
     if !can_occur {
         observations = Observations::free(&support);
     }
@@ -97,7 +118,7 @@ pub fn reason_within(policy: &Policy, words: &Words<'_>, input: &[bool], conflic
     let (forced_by, is_minimal) = case.forcing();
     let nearest = case.nearest(policy.reads().len());
     let of_features = words.names.is_some() && can_occur;
-    Reason { action: action_of(&answer), forced_by, is_minimal, nearest, of_features }
+    Reason { action: action_of(&answer), forced_by, is_minimal, nearest, of_features, of_actions }
 }
 
 /// One input of a circuit and its answer.
@@ -185,7 +206,12 @@ impl Case<'_> {
         let mut allowed: Vec<Option<BTreeSet<usize>>> =
             (0..units.len()).map(|unit| Some(BTreeSet::from([self.state(unit)]))).collect();
         let mut is_minimal = true;
-        for unit in 0..units.len() {
+        // What was before the first step is left out first: the number of steps says it all.
+        let steps = (0..units.len()).find(|unit| units[*unit].topic() == Some(Topic::Begun));
+        let steps = steps.and_then(|unit| self.homes[unit].last().copied()).unwrap_or(usize::MAX);
+        let mut order: Vec<usize> = (0..units.len()).collect();
+        order.sort_by_key(|unit| units[*unit].topic().is_none_or(|topic| topic.back() <= steps));
+        for unit in order {
             let kept = allowed[unit].take();
             match self.is_forced(&mut ask, &allowed) {
                 Some(true) => {}

@@ -87,7 +87,7 @@ fn a_reason_is_one_range_around_what_is_seen_and_names_no_code_that_cannot_be_re
         let [why, _, nearest] = why("last=none,left=1300,left (1 step ago)=2500,action (1 step ago)=4");
         assert_eq!(
             why,
-            "Action 4 because 1200 <= left < 1600 and action (1 step ago) = 4 and 2400 <= left (1 step ago) < 2800"
+            "Action 4 because 1200 <= left < 1600 and 2400 <= left (1 step ago) < 2800 and action (1 step ago) = 4"
         );
         assert!(nearest.starts_with("Action 1 instead with 800 <= left < 1200"), "{nearest}");
     });

@@ -215,10 +215,15 @@ pub fn state_lines(subject: &Explainable<'_>, diagram: &StateDiagram, state: &St
 
 /// Why: what forces the action, with what is known of it, and the nearest change.
 pub fn reason(subject: &Explainable<'_>, reason: &Reason) -> [String; 3] {
-    let facts = subject.words().findings(&reason.forced_by);
+    let facts = reason_words(subject, reason).findings(&reason.forced_by);
     let action = capital(&subject.action(reason.action));
     let (why, claim) = match (facts.is_empty(), reason.is_minimal) {
         (true, _) => (format!("{action}, whatever is seen and remembered"), ""),
+        (false, true) if reason.of_actions => (
+            format!("{action} because {}", facts.join(" and ")),
+            "(proven: these facts force it wherever what was done before is remembered as one of the actions, and none of them \
+             can be left out)",
+        ),
         (false, true) => (
             format!("{action} because {}", facts.join(" and ")),
             "(proven: these facts force it, and none of them can be left out)",
@@ -231,6 +236,12 @@ pub fn reason(subject: &Explainable<'_>, reason: &Reason) -> [String; 3] {
     [why, claim.to_string(), nearest(subject, reason)]
 }
 
+/// The words in which a reason speaks.
+pub fn reason_words<'a>(subject: &Explainable<'a>, reason: &Reason) -> Words<'a> {
+    let words = subject.words();
+    Words { holds_codes_beyond: words.holds_codes_beyond && !reason.of_actions, ..words }
+}
+
 /// The nearest change that would alter the action.
 fn nearest(subject: &Explainable<'_>, reason: &Reason) -> String {
     match &reason.nearest {
@@ -240,7 +251,7 @@ fn nearest(subject: &Explainable<'_>, reason: &Reason) -> String {
                 (true, false) => "no smaller change alters the action",
                 (false, _) => "perhaps a smaller change would do",
             };
-            let change = subject.words().findings(to).join(" and ");
+            let change = reason_words(subject, reason).findings(to).join(" and ");
             format!("{} instead with {change} ({claim})", capital(&subject.action(*action)))
         }
         Nearest::Never => "No observation would change it, with what is remembered now".to_string(),
