@@ -42,6 +42,8 @@ fn a_diagram_is_drawn_with_every_state_and_every_arrow() {
     let constant = Policy::constant(2, 1);
     let constant = self::subject(&constant, &[], None);
     assert_eq!(html::states(&constant, &constant.explain(), None), "");
+    let evidence = text::evidence(&constant.explain().action);
+    assert!(evidence.contains("the only input") && !evidence.contains("all 1 inputs"), "{evidence}");
 }
 
 #[test]

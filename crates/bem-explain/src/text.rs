@@ -14,6 +14,9 @@ use bem_base::words::quantity;
 pub fn evidence(list: &RuleList) -> String {
     let whose = if list.of_features { " that can occur" } else { "" };
     match &list.agreement {
+        Agreement::Exhaustive { rows: 1 } => {
+            format!("exact: the same as the circuit on the only input{whose}")
+        }
         Agreement::Exhaustive { rows } => {
             format!("exact: the same as the circuit on all {rows} inputs{whose}")
         }

@@ -49,12 +49,12 @@ pub struct Compared {
     pub first: Figure,
     /// By how much the policy earns more than each of them in the episodes that both played; none in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gains: Option<Gains>,
+    pub gains: Option<GainFigures>,
 }
 
 /// The policy's return less that of a baseline, episode by episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gains {
+pub struct GainFigures {
     /// Over random play.
     pub random: Figure,
     /// Over the best fixed action.
@@ -65,7 +65,7 @@ pub struct Gains {
 
 /// What a difference says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GainShown {
     /// The policy earns more.
     More,
     /// It earns less.
@@ -76,7 +76,7 @@ pub enum Verdict {
 
 /// The policy beside the best of its baselines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct BesideBaseline {
     /// What that baseline is called.
     pub name: String,
     /// By how much the policy earns more, over which episodes; where episodes were not paired, by two means.
@@ -84,7 +84,7 @@ pub struct Standing {
     /// Whether it is from the same episodes.
     pub is_paired: bool,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: GainShown,
 }
 
 /// Millionths of a unit of a number of milli-units, rounded to the nearest.
@@ -133,11 +133,11 @@ impl Figure {
     }
 
     /// What a difference says: something only where its interval does not hold zero.
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> GainShown {
         match self.interval95.unwrap_or((self.mean, self.mean)) {
-            (low, _) if 0 < low => Verdict::More,
-            (_, high) if high < 0 => Verdict::Less,
-            _ => Verdict::Open,
+            (low, _) if 0 < low => GainShown::More,
+            (_, high) if high < 0 => GainShown::Less,
+            _ => GainShown::Open,
         }
     }
 }
@@ -154,13 +154,13 @@ impl Measured {
     }
 
     /// The policy beside the best of its baselines; none where there are none.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<BesideBaseline> {
         let compared = self.baselines.as_ref()?;
         let rows = compared.rows().into_iter().enumerate();
         let (place, (name, best)) = rows.max_by_key(|(_, (_, figure))| figure.mean)?;
         let paired = compared.gains.map(|gains| [gains.random, gains.best_fixed, gains.first][place]);
         let gain = paired.unwrap_or_else(|| self.policy.less(&best));
-        Some(Standing { name, gain, is_paired: paired.is_some(), verdict: gain.verdict() })
+        Some(BesideBaseline { name, gain, is_paired: paired.is_some(), verdict: gain.verdict() })
     }
 
     /// The keys `interval95`, `evaluation_episodes` and `baselines` of a command's JSON.
@@ -180,7 +180,7 @@ impl Compared {
             best_fixed: Figure::of(&baselines.best_fixed)?,
             best_fixed_action: baselines.best_action,
             first: Figure::of(&baselines.first)?,
-            gains: baselines.gains.as_ref().and_then(Gains::of),
+            gains: baselines.gains.as_ref().and_then(GainFigures::of),
         })
     }
 
@@ -206,9 +206,9 @@ impl Compared {
     }
 }
 
-impl Gains {
-    fn of(gains: &baselines::Gains) -> Option<Gains> {
-        Some(Gains {
+impl GainFigures {
+    fn of(gains: &baselines::Gains) -> Option<GainFigures> {
+        Some(GainFigures {
             random: Figure::of(&gains.random)?,
             best_fixed: Figure::of(&gains.best_fixed)?,
             first: Figure::of(&gains.first)?,
@@ -224,19 +224,19 @@ impl Gains {
     }
 }
 
-impl Standing {
+impl BesideBaseline {
     /// The difference with what follows from it, in a sentence.
     pub fn text(&self) -> String {
-        let Standing { name, gain, is_paired, verdict } = self;
+        let BesideBaseline { name, gain, is_paired, verdict } = self;
         let (figure, episodes) = (gain.text(), quantity(gain.episodes, "episode"));
         let how = match is_paired {
             true => format!("95 % interval of the difference in the same {episodes}"),
             false => "by the two intervals, whose episodes are not paired".to_string(),
         };
         let verdict = match verdict {
-            Verdict::More => "it earns more",
-            Verdict::Less => "it earns less: use the baseline instead",
-            Verdict::Open => "no difference is shown",
+            GainShown::More => "it earns more",
+            GainShown::Less => "it earns less: use the baseline instead",
+            GainShown::Open => "no difference is shown",
         };
         format!("{figure} over the best baseline, {name} ({how}): {verdict}")
     }
@@ -263,23 +263,23 @@ mod tests {
         let judged = |half: i64, gain: Option<Figure>| {
             let baseline = figure(900_000, half);
             let random = figure(100_000, half);
-            let gains = gain.map(|gain| Gains { random: gain, best_fixed: gain, first: gain });
+            let gains = gain.map(|gain| GainFigures { random: gain, best_fixed: gain, first: gain });
             let compared =
                 Compared { random, best_fixed: baseline, best_fixed_action: 2, first: random, gains };
             let policy = figure(1_000_000, half);
             let measured = Measured { policy, optimum: None, random: None, baselines: Some(compared) };
             measured.standing().expect("there are baselines")
         };
-        assert_eq!(judged(10_000, None).verdict, Verdict::More);
-        assert_eq!(judged(60_000, None).verdict, Verdict::Open);
+        assert_eq!(judged(10_000, None).verdict, GainShown::More);
+        assert_eq!(judged(60_000, None).verdict, GainShown::Open);
         let paired = judged(60_000, Some(figure(100_000, 20_000)));
         assert_eq!(
             paired.text(),
             "0.100 ± 0.020 over the best baseline, best fixed action (2) (95 % interval of the difference in the same 100 \
              episodes): it earns more"
         );
-        assert_eq!(judged(10_000, Some(figure(-30_000, 20_000))).verdict, Verdict::Less);
-        assert_eq!(judged(10_000, Some(figure(30_000, 40_000))).verdict, Verdict::Open);
+        assert_eq!(judged(10_000, Some(figure(-30_000, 20_000))).verdict, GainShown::Less);
+        assert_eq!(judged(10_000, Some(figure(30_000, 40_000))).verdict, GainShown::Open);
         // A file of an older build says nothing of differences, and is written as it was read.
         let old = json!({ "random": random_figure(), "best_fixed": random_figure(), "best_fixed_action": 0,
             "first": random_figure() });

@@ -162,6 +162,9 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         TaskWorld::Game(game) => game.shape(),
         TaskWorld::Program(program) => program.shape(),
     };
+    if arguments.stationary && shape.horizon == 1 {
+        bail!("--stationary has no effect on {text}: its episodes take one step, which nothing can count");
+    }
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
     let start = begun(arguments, &world, file.as_ref())?;
     let file = WorldFile::started(file, &start);

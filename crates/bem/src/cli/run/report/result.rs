@@ -8,7 +8,7 @@ use super::rules::PolicyPart;
 use super::{escaped, grouped};
 use crate::cli::solve::{COUNTING, to_float};
 use crate::learned::ADAPTING;
-use crate::measured::{Figure, Measured, Standing, Verdict, units};
+use crate::measured::{BesideBaseline, Figure, GainShown, Measured, units};
 use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::learner::guarding::{USER_RULES_OUT, WERE_BAD};
@@ -119,7 +119,7 @@ fn warnings(page: &mut String, climbed: &Climbed, curve: &Curve) {
 /// Whether it beats the simple policies, in a sentence.
 fn comparison(page: &mut String, measured: &Measured) {
     let Some(compared) = &measured.baselines else { return };
-    let Some(Standing { name, gain, is_paired, verdict }) = measured.standing() else { return };
+    let Some(BesideBaseline { name, gain, is_paired, verdict }) = measured.standing() else { return };
     let how = match is_paired {
         true => format!(
             "95 % interval of the difference in the {} that both played",
@@ -129,11 +129,11 @@ fn comparison(page: &mut String, measured: &Measured) {
     };
     let (figure, less) = (gain.text(), units(-gain.mean));
     let text = match verdict {
-        Verdict::More => format!("It earns {figure} more than the best baseline ({name}; {how})."),
-        Verdict::Less => {
+        GainShown::More => format!("It earns {figure} more than the best baseline ({name}; {how})."),
+        GainShown::Less => {
             format!("The best baseline ({name}) earns {less:.3} more: use that instead ({how}).")
         }
-        Verdict::Open => {
+        GainShown::Open => {
             format!("No difference to the best baseline ({name}) is shown: {figure} ({how}).")
         }
     };
