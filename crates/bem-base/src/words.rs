@@ -7,14 +7,19 @@ use core::fmt::Display;
 /// So many of something: `1 context`, `128 contexts`, `2 entries`, `3 leaves`. The last word of the noun is inflected.
 pub fn quantity(count: impl Display, noun: &str) -> String {
     let count = count.to_string();
-    if count == "1" {
-        return format!("1 {noun}");
+    format!("{count} {}", self::noun(&count, noun))
+}
+
+/// The noun behind a number that is written elsewhere: `context` behind 1, `contexts` behind 128.
+pub fn noun(count: impl Display, noun: &str) -> String {
+    if count.to_string() == "1" {
+        return noun.to_string();
     }
     match (noun.strip_suffix('y'), noun.strip_suffix("leaf")) {
-        (Some(stem), _) => format!("{count} {stem}ies"),
-        (_, Some(stem)) => format!("{count} {stem}leaves"),
-        _ if noun.ends_with("ch") => format!("{count} {noun}es"),
-        _ => format!("{count} {noun}s"),
+        (Some(stem), _) => format!("{stem}ies"),
+        (_, Some(stem)) => format!("{stem}leaves"),
+        _ if noun.ends_with("ch") => format!("{noun}es"),
+        _ => format!("{noun}s"),
     }
 }
 
@@ -35,6 +40,7 @@ mod tests {
             (2, "patch", "2 patches"),
         ] {
             assert_eq!(quantity(count, noun), want);
+            assert_eq!(Some(super::noun(count, noun).as_str()), want.split_once(' ').map(|(_, word)| word));
         }
     }
 }

@@ -367,7 +367,7 @@ fn code(object: &mut Object) -> Option<Code> {
 
 impl Column {
     /// The bits with this value in its place.
-    pub(crate) fn with(&self, mut bits: Bits, value: Value) -> Bits {
+    pub fn with(&self, mut bits: Bits, value: Value) -> Bits {
         self.put(value, &mut bits);
         bits
     }

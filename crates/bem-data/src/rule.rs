@@ -115,7 +115,7 @@ impl Rule {
             }
             if most < all.len() * values.len() {
                 return Err(DataError(format!(
-                    "the rule {} covers more than {most} observations: name more features in it, or use fewer levels",
+                    "the rule {} covers more than {most} observations: name more features in it, or narrower ranges of those that it names",
                     self.text
                 )));
             }

@@ -3,7 +3,8 @@
 //! Every text is escaped here. Must not know where the observations come from, nor what else is on the page. Clauses: GLE-9.
 
 use crate::examples::{EXAMPLE_GATES_MAX, ExampleInput};
-use crate::{Explainable, Reason, RuleList, StateDiagram, action_of, drawing, text};
+use crate::{Explainable, Explanation, Reason, RuleList, StateDiagram, action_of, drawing, text};
+use bem_base::words::quantity;
 use std::fmt::Write as _;
 
 /// Conflicts that a question about an example may take.
@@ -25,16 +26,18 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
-/// What a policy remembers, as a diagram; nothing where it has no memory.
-pub fn states(subject: &Explainable<'_>, diagram: Option<&StateDiagram>) -> String {
+/// What a policy remembers, as a diagram, or what is known of it without; nothing where it has no memory.
+pub fn states(subject: &Explainable<'_>, whole: &Explanation, diagram: Option<&StateDiagram>) -> String {
     if subject.policy.memory_bits() == 0 {
         return String::new();
     }
     let title = "<h3 id=states>What it remembers: state diagram</h3>";
     let Some(diagram) = diagram else {
-        let words =
-            "too many states or inputs for a diagram; the rules say what becomes of every remembered bit";
-        return format!("{title}<p class=muted>{} memory bits: {words}.</p>", subject.policy.memory_bits());
+        let bits = quantity(subject.policy.memory_bits(), "memory bit");
+        return format!(
+            "{title}<p class=muted>{bits}: too many states or inputs for a diagram. {}</p>",
+            escaped(&text::without_diagram(subject, whole))
+        );
     };
     let exact = match diagram.is_exact() {
         true => "The rules of every state are exact.",

@@ -5,7 +5,7 @@
 use crate::reason::Nearest;
 use crate::states::State;
 use crate::subject::digits;
-use crate::text::evidence;
+use crate::text::{evidence, reason_words};
 use crate::{
     Agreement, Explainable, Explanation, Meaning, Reason, Rule, RuleList, StateDiagram, Words, action_of,
 };
@@ -37,7 +37,7 @@ pub fn policy(
 
 /// Why: what forces the action and the nearest change.
 pub fn reason(subject: &Explainable<'_>, reason: &Reason) -> Value {
-    let words = subject.words();
+    let words = reason_words(subject, reason);
     let nearest = match &reason.nearest {
         Nearest::Change { to, action, is_nearest } => {
             json!({ "change": words.findings(to), "action": action, "nearest": is_nearest })

@@ -20,6 +20,7 @@ pub mod meaning;
 pub mod observations;
 pub mod points;
 pub mod reason;
+mod remembered;
 pub mod states;
 pub mod subject;
 pub mod table;
@@ -94,6 +95,8 @@ pub fn action_of(bits: &[bool]) -> u16 {
 mod memory_tests;
 #[cfg(test)]
 mod named_tests;
+#[cfg(test)]
+mod remembered_tests;
 #[cfg(test)]
 mod shown_tests;
 #[cfg(test)]

@@ -146,17 +146,46 @@ fn kept_action(policy: &Policy, bits: &[Option<usize>]) -> Option<Netlist> {
     let outputs = builder.embed(circuit, &inputs);
     let digits: Vec<Signal> =
         (0..code).map(|digit| bits[digit].map_or(outputs[digit], |bit| outputs[code + bit])).collect();
-    // At least as many as there are actions, from the lowest digit up.
-    let beyond = digits.iter().enumerate().fold(Signal::TRUE, |so_far, (digit, signal)| {
-        match policy.actions() >> digit & 1 == 1 {
-            true => builder.and(*signal, so_far),
-            false => builder.or(*signal, so_far),
-        }
-    });
-    let is_full = usize::from(policy.actions()) == 1 << code;
-    let beyond = if is_full { Signal::FALSE } else { beyond };
+    let beyond = beyond(&mut builder, policy.actions(), &digits);
     let action: Vec<Signal> = digits.iter().map(|digit| builder.and_not(*digit, beyond)).collect();
     builder.finish(&action).ok()
+}
+
+/// The circuit of "this code is none of the actions": at least as many as there are, from the lowest digit up.
+fn beyond(builder: &mut Builder, actions: u16, digits: &[Signal]) -> Signal {
+    if usize::from(actions) == 1 << digits.len() {
+        return Signal::FALSE;
+    }
+    digits.iter().enumerate().fold(Signal::TRUE, |so_far, (digit, signal)| match actions >> digit & 1 == 1 {
+        true => builder.and(*signal, so_far),
+        false => builder.or(*signal, so_far),
+    })
+}
+
+/// Whether memory is proven to hold codes of actions only where it holds what was done: so it begins, and from what can occur,
+/// which `valid` builds and which counts such codes alone, it comes to hold no other.
+pub fn remembers_actions_only(
+    policy: &Policy,
+    places: &[Meaning],
+    valid: impl FnOnce(&mut Builder) -> Signal,
+) -> bool {
+    let (circuit, code, observed) = (policy.circuit(), action_bits(policy.actions()), policy.reads().len());
+    let mut builder = Builder::new(circuit.inputs());
+    let inputs: Vec<Signal> = (0..circuit.inputs()).map(Signal::input).collect();
+    let outputs = builder.embed(circuit, &inputs);
+    let place =
+        |digit: usize| places.iter().position(|meaning| *meaning == Meaning::Acted { digit, back: 1 });
+    let next = |digit: usize| place(digit).map_or(outputs[digit], |place| outputs[code + place - observed]);
+    let next: Vec<Signal> = (0..code).map(next).collect();
+    let (wrong, valid) = (beyond(&mut builder, policy.actions(), &next), valid(&mut builder));
+    let wrong = builder.and(wrong, valid);
+    let never = Builder::new(circuit.inputs()).finish(&[Signal::FALSE]);
+    let options =
+        EquivalenceOptions { budget: Budget::conflicts(CONFLICTS), ..EquivalenceOptions::default() };
+    match (builder.finish(&[wrong]), never) {
+        (Ok(wrong), Ok(never)) => check_equivalence_with(&wrong, &never, options).is_equal(),
+        _ => false,
+    }
 }
 
 /// Every output on inputs by chance.

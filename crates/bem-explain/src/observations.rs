@@ -163,6 +163,14 @@ impl Feature {
 }
 
 impl Unit {
+    /// What it is about, where that has a name.
+    pub fn topic(&self) -> Option<Topic> {
+        match self {
+            Unit::Free(_) => None,
+            Unit::Feature(feature) => Some(feature.topic),
+        }
+    }
+
     /// How many things it can be.
     pub fn count(&self) -> usize {
         match self {
@@ -264,11 +272,12 @@ impl Observations {
         Observations { begun: begun.collect(), units }
     }
 
-    /// The input that must be 1 for this unit to be anything but 0, where there is one.
+    /// The input that must be 1 for this unit to be anything but 0, where there is one: of what was seen two steps ago there
+    /// is nothing as long as there was no step at all.
     fn needed(&self, unit: &Unit) -> Option<usize> {
         let Unit::Feature(feature) = unit else { return None };
-        let of = |(steps, _): &&(usize, usize)| *steps == feature.topic.back();
-        self.begun.iter().find(of).map(|(_, place)| *place)
+        let early = self.begun.iter().filter(|(steps, _)| *steps <= feature.topic.back());
+        early.max_by_key(|(steps, _)| *steps).map(|(_, place)| *place)
     }
 
     /// For every unit that memory holds of an earlier step, its inputs, and the input that is 1 once there was such a step.

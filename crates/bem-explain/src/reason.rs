@@ -2,12 +2,14 @@
 //!
 //! Both are questions to the prover, about observations that can occur. What forces the action is found by leaving out one
 //! feature (or input, where features have no names) after the other and asking whether any other action is still possible;
-//! what is left cannot be made smaller. Then every number that is left is given as wide a range as still forces the action.
-//! The nearest change is asked for with one feature, then with two, and so on.
+//! what is left cannot be made smaller. Then every number that is left is given as wide a range as still forces the action:
+//! one range around what is seen, whatever bits of its code the circuit reads; several only where the inputs do not tell which
+//! of them is seen. The nearest change is asked for with one feature, then with two, and so on.
 
 use crate::observations::{Feature, Observations, Unit};
-use crate::{Topic, Words, action_of};
+use crate::{Meaning, Topic, Words, action_of};
 use bem_circuit::netlist::Netlist;
+use bem_data::values::runs;
 use bem_prover::encode::{Wire, encode_circuit, fresh_inputs};
 use bem_prover::solver::Profile;
 use bem_prover::{Budget, Cnf, Literal, Outcome, Solver};
@@ -53,6 +55,9 @@ pub struct Reason {
     pub nearest: Nearest,
     /// Whether this is said of named features and of what they can show.
     pub of_features: bool,
+    /// Whether this is said of memory that holds actions, and it is not proven that it holds no other codes: what nobody met
+    /// may be answered by a code beyond the last action, which is done and remembered as it is.
+    pub of_actions: bool,
 }
 
 /// The nearest change of the observation that changes the action.
@@ -83,17 +88,37 @@ pub fn reason(policy: &Policy, words: &Words<'_>, input: &[bool]) -> Reason {
 pub fn reason_within(policy: &Policy, words: &Words<'_>, input: &[bool], conflicts: u32) -> Reason {
     let code: Vec<usize> = (0..action_bits(policy.actions())).collect();
     let circuit = policy.circuit().cone(&code);
-    let (support, answer) = (circuit.support(), circuit.evaluate(input));
+    let (mut support, answer) = (circuit.support(), circuit.evaluate(input));
+    // Whether there was a step says that nothing is kept of it, whoever reads that.
+    if support.iter().any(|place| 0 < words.places[*place].back()) {
+        let is_begun = |place: &usize| matches!(words.places[*place], Meaning::Begun(_));
+        support.extend((0..words.places.len()).filter(is_begun));
+        support.sort_unstable();
+        support.dedup();
+    }
     let mut observations = Observations::new(words, &support);
-    let can_occur = observations.can_occur(input);
+    let mut can_occur = observations.can_occur(input);
+    // Where the actions that are remembered here are actions, reasons are about such memory alone.
+    let plain = Words { holds_codes_beyond: false, ..words.clone() };
+    let is_action = |unit: &Unit| matches!(unit.topic(), Some(Topic::Action { .. }));
+    let mut of_actions = false;
+    if words.holds_codes_beyond && observations.units().iter().any(is_action) {
+        let narrower = Observations::new(&plain, &support);
+        if narrower.can_occur(input) {
+            (observations, can_occur, of_actions) = (narrower, true, true);
+        }
+    }
+    let words = if of_actions { &plain } else { words };
     if !can_occur {
         observations = Observations::free(&support);
     }
-    let case = Case { circuit: &circuit, observations: &observations, input, answer: &answer, conflicts };
+    let homes = observations.units().iter().map(|unit| homes(words, unit, input)).collect();
+    let case =
+        Case { circuit: &circuit, observations: &observations, input, answer: &answer, homes, conflicts };
     let (forced_by, is_minimal) = case.forcing();
     let nearest = case.nearest(policy.reads().len());
     let of_features = words.names.is_some() && can_occur;
-    Reason { action: action_of(&answer), forced_by, is_minimal, nearest, of_features }
+    Reason { action: action_of(&answer), forced_by, is_minimal, nearest, of_features, of_actions }
 }
 
 /// One input of a circuit and its answer.
@@ -102,6 +127,8 @@ struct Case<'a> {
     observations: &'a Observations,
     input: &'a [bool],
     answer: &'a [bool],
+    /// For every unit that is a feature, the values that all inputs about it allow, those that the action does not read too.
+    homes: Vec<Vec<usize>>,
     conflicts: u32,
 }
 
@@ -166,6 +193,11 @@ impl Case<'_> {
         self.observations.units()[unit].state(self.input).unwrap_or(0)
     }
 
+    /// A value of a feature in this case.
+    fn home(&self, unit: usize) -> usize {
+        self.homes[unit].first().copied().unwrap_or(0)
+    }
+
     /// What forces the answer, and whether nothing of it can be left out.
     fn forcing(&self) -> (Vec<Finding>, bool) {
         let mut ask = self.question();
@@ -174,7 +206,12 @@ impl Case<'_> {
         let mut allowed: Vec<Option<BTreeSet<usize>>> =
             (0..units.len()).map(|unit| Some(BTreeSet::from([self.state(unit)]))).collect();
         let mut is_minimal = true;
-        for unit in 0..units.len() {
+        // What was before the first step is left out first: the number of steps says it all.
+        let steps = (0..units.len()).find(|unit| units[*unit].topic() == Some(Topic::Begun));
+        let steps = steps.and_then(|unit| self.homes[unit].last().copied()).unwrap_or(usize::MAX);
+        let mut order: Vec<usize> = (0..units.len()).collect();
+        order.sort_by_key(|unit| units[*unit].topic().is_none_or(|topic| topic.back() <= steps));
+        for unit in order {
             let kept = allowed[unit].take();
             match self.is_forced(&mut ask, &allowed) {
                 Some(true) => {}
@@ -189,11 +226,8 @@ impl Case<'_> {
                 self.widen(&mut ask, &mut allowed, unit, feature);
             }
         }
-        let found = |(unit, allowed): (&Unit, &Option<BTreeSet<usize>>)| {
-            let allowed = allowed.as_ref()?;
-            Some(finding(unit, allowed))
-        };
-        (units.iter().zip(&allowed).filter_map(found).collect(), is_minimal)
+        let found = |unit: usize| Some(around(&units[unit], allowed[unit].as_ref()?, &self.homes[unit]));
+        ((0..units.len()).filter_map(found).collect(), is_minimal)
     }
 
     /// Whether the answer is the only one where every unit is as allowed; nothing where the budget ran out.
@@ -224,7 +258,7 @@ impl Case<'_> {
         unit: usize,
         feature: &Feature,
     ) {
-        for way in ways(feature, self.state(unit)) {
+        for way in ways(feature, self.home(unit)) {
             let before = allowed[unit].clone().unwrap_or_default();
             // A number's range ends somewhere in one direction, which is found by halving; every word is asked for.
             if feature.is_number {
@@ -315,24 +349,26 @@ impl Case<'_> {
             .filter(|unit| to(unit) != self.state(**unit))
             .map(|unit| (*unit, to(unit)))
             .collect();
+        // Of a feature, the nearest value that does it.
+        let mut targets: Vec<usize> = vec![0; changes.len()];
         for place in 0..changes.len() {
-            let Unit::Feature(feature) = &units[changes[place].0] else { continue };
-            let nearer = nearest_first(feature, self.state(changes[place].0));
-            let alters = |class: &usize| {
+            let (unit, class) = changes[place];
+            let Unit::Feature(feature) = &units[unit] else { continue };
+            let alters = |value: &usize| {
                 let mut tried = changes.clone();
-                tried[place].1 = *class;
+                tried[place].1 = feature.class_of(*value);
                 self.evaluate(&tried) != self.answer
             };
-            if let Some(class) = nearer.into_iter().find(alters) {
-                changes[place].1 = class;
-            }
+            let nearest = nearest_first(feature, self.home(unit)).into_iter().find(alters);
+            targets[place] = nearest.unwrap_or(feature.classes[class].values[0]);
+            changes[place].1 = feature.class_of(targets[place]);
         }
         let answer = self.evaluate(&changes);
         let mut allowed: Vec<BTreeSet<usize>> =
             changes.iter().map(|(_, state)| BTreeSet::from([*state])).collect();
         for place in 0..changes.len() {
             let Unit::Feature(feature) = &units[changes[place].0] else { continue };
-            for way in ways(feature, changes[place].1) {
+            for way in ways(feature, targets[place]) {
                 for class in way {
                     if class == self.state(changes[place].0) {
                         if feature.is_number {
@@ -350,8 +386,9 @@ impl Case<'_> {
                 }
             }
         }
-        let to = changes.iter().zip(&allowed).map(|((unit, _), allowed)| finding(&units[*unit], allowed));
-        Nearest::Change { to: to.collect(), action: action_of(&answer), is_nearest }
+        let said = |place: usize| around(&units[changes[place].0], &allowed[place], &[targets[place]]);
+        let to = (0..changes.len()).map(said).collect();
+        Nearest::Change { to, action: action_of(&answer), is_nearest }
     }
 
     /// Whether every way to be what is allowed gives this answer; false where there are too many to try.
@@ -394,15 +431,43 @@ pub(crate) fn finding(unit: &Unit, allowed: &BTreeSet<usize>) -> Finding {
     }
 }
 
-/// The classes of a feature other than one, in the order in which a range around it grows: a number's upwards and downwards,
-/// a choice's all together.
-fn ways(feature: &Feature, state: usize) -> Vec<Vec<usize>> {
+/// The same; of a number only the ranges around these values, which are the one that is meant wherever that is known.
+fn around(unit: &Unit, allowed: &BTreeSet<usize>, homes: &[usize]) -> Finding {
+    match (unit, finding(unit, allowed)) {
+        (Unit::Feature(feature), Finding::Group { topic, values }) if feature.is_number => {
+            let mut ranges = runs(feature.values(), &values);
+            ranges.retain(|(low, high)| homes.iter().any(|home| (*low..=*high).contains(home)));
+            let is_meant = |value: &usize| ranges.iter().any(|(low, high)| (*low..=*high).contains(value));
+            Finding::Group { topic, values: values.into_iter().filter(is_meant).collect() }
+        }
+        (_, finding) => finding,
+    }
+}
+
+/// The values of a feature that all inputs about it allow.
+fn homes(words: &Words<'_>, unit: &Unit, input: &[bool]) -> Vec<usize> {
+    let Unit::Feature(feature) = unit else { return Vec::new() };
+    let own: Vec<usize> =
+        (0..words.places.len()).filter(|place| words.topic(*place) == Some(feature.topic)).collect();
+    let is_shown =
+        |value: &usize| own.iter().all(|place| words.shows(feature.topic, *value, *place) == input[*place]);
+    let homes: Vec<usize> = feature.values().iter().copied().filter(is_shown).collect();
+    match (homes.is_empty(), feature.shown(input)) {
+        (true, Some(class)) => feature.classes[class].values.clone(),
+        _ => homes,
+    }
+}
+
+/// The classes of a feature other than that of a value, in the order in which a range around it grows: a number's upwards and
+/// downwards, a choice's all together.
+fn ways(feature: &Feature, home: usize) -> Vec<Vec<usize>> {
     let values = feature.values();
     let class = |value: &usize| feature.class_of(*value);
+    let state = class(&home);
     if !feature.is_number {
         return vec![(0..feature.classes.len()).filter(|class| *class != state).collect()];
     }
-    let own = values.iter().position(|value| class(value) == state).unwrap_or(0);
+    let own = values.iter().position(|value| *value == home).unwrap_or(0);
     let once = |classes: Vec<usize>| {
         let mut known: Vec<usize> = vec![state];
         for class in classes {
@@ -418,9 +483,11 @@ fn ways(feature: &Feature, state: usize) -> Vec<Vec<usize>> {
     ]
 }
 
-/// The classes of a feature other than one, the nearest first.
-fn nearest_first(feature: &Feature, state: usize) -> Vec<usize> {
-    let ways = ways(feature, state);
-    let longest = ways.iter().map(Vec::len).max().unwrap_or(0);
-    (0..longest).flat_map(|step| ways.iter().filter_map(move |way| way.get(step).copied())).collect()
+/// The values of a feature other than one: a number's nearest first, a choice's as they come.
+fn nearest_first(feature: &Feature, home: usize) -> Vec<usize> {
+    let mut values: Vec<usize> = feature.values().iter().copied().filter(|value| *value != home).collect();
+    if feature.is_number {
+        values.sort_by_key(|value| (value.abs_diff(home), *value < home));
+    }
+    values
 }

@@ -37,10 +37,13 @@ fn a_diagram_is_drawn_with_every_state_and_every_arrow() {
         assert!(drawn.contains(words), "{words:?} is missing: {drawn}");
     }
     assert!(!drawn.contains("<title>S1 to S0\n"), "nothing is forgotten: {drawn}");
-    let page = html::states(&subject, Some(&diagram));
+    let page = html::states(&subject, &subject.explain(), Some(&diagram));
     assert!(page.contains("<svg class=states") && page.contains("Every episode starts in S0"), "{page}");
     let constant = Policy::constant(2, 1);
-    assert_eq!(html::states(&self::subject(&constant, &[], None), None), "");
+    let constant = self::subject(&constant, &[], None);
+    assert_eq!(html::states(&constant, &constant.explain(), None), "");
+    let evidence = text::evidence(&constant.explain().action);
+    assert!(evidence.contains("the only input") && !evidence.contains("all 1 inputs"), "{evidence}");
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! What is explained: a policy with what its world calls things, and how an observation is read from what a person writes.
 //!
 //! The terminal, the report and the served page ask here, so that an observation is written in one way everywhere: as bits,
-//! as `fieldN=VALUE` and `bitN=VALUE`, or as `NAME=VALUE` where features have names. Must not know runs, files or services.
+//! as `fieldN=VALUE` and `bitN=VALUE`, or as `NAME=VALUE` where features have names; what is remembered as bits or by name
+//! ([`crate::remembered`]). Must not know runs, files or services.
 //! Clauses: GLE-9.
 
 use crate::examples::met;
 use crate::observations::Observations;
 use crate::reason::finding;
-use crate::{Explanation, Meaning, Reason, StateDiagram, Words, explain_as, reason, state_diagram};
+use crate::{
+    Explanation, Finding, Meaning, Reason, StateDiagram, Topic, Words, explain_as, reason, state_diagram,
+};
 use bem_base::environment::{Bits, Field};
 use bem_data::{Column, Encoder};
 use bem_synth::policy::Policy;
@@ -47,7 +50,7 @@ impl std::fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-fn refused(message: String) -> AskError {
+pub(crate) fn refused(message: String) -> AskError {
     AskError { field: "obs", message }
 }
 
@@ -93,35 +96,71 @@ impl<'a> Explainable<'a> {
         reason::reason_within(self.policy, &self.words(), input, conflicts)
     }
 
-    /// The inputs of the circuit for an observation and what is remembered; without that, the start of an episode.
+    /// The inputs of the circuit for an observation and what is remembered, as bits or by name; what of that is not given is
+    /// as at the start of an episode. What is remembered may be named beside what is seen too.
     pub fn input(&self, seen: &GivenObservation<'_>, memory: Option<&str>) -> Result<Vec<bool>, AskError> {
-        let bits = self.observation(seen)?;
+        let words = self.words();
+        let (facts, bits) = match seen {
+            GivenObservation::Text(text) if !text.contains('=') => (Vec::new(), self.bits(text)?),
+            GivenObservation::Text(text) => {
+                let pairs = text.split(',').map(pair).collect::<Result<Vec<_>, _>>()?;
+                self.observation(&words, &pairs)?
+            }
+            GivenObservation::Named(pairs) => self.observation(&words, pairs)?,
+        };
         let mut input: Vec<bool> =
             self.policy.reads().iter().map(|bit| bits.get(usize::from(*bit))).collect();
-        let count = self.policy.memory_bits();
-        match memory {
-            None => input.extend(vec![false; count]),
-            Some(text) if text.len() == count && text.bytes().all(|digit| matches!(digit, b'0' | b'1')) => {
-                input.extend(text.bytes().map(|digit| digit == b'1'));
-            }
-            Some(text) => {
-                let message = format!("{text:?} must be {count} zeros and ones");
-                return Err(AskError { field: "memory", message });
-            }
-        }
+        input.extend(self.given_memory(&words, facts, memory)?);
         Ok(input)
     }
 
-    fn observation(&self, seen: &GivenObservation<'_>) -> Result<Bits, AskError> {
-        let pairs = match seen {
-            GivenObservation::Text(text) if !text.contains('=') => return self.bits(text),
-            GivenObservation::Text(text) => text.split(',').map(pair).collect::<Result<Vec<_>, _>>()?,
-            GivenObservation::Named(pairs) => pairs.clone(),
-        };
-        match self.names {
-            Some(encoder) => named(encoder, &pairs),
-            None => self.numbered(&pairs),
+    /// What is remembered, from facts beside the observation and from what is given for itself.
+    fn given_memory<'t>(
+        &self,
+        words: &Words<'_>,
+        mut facts: Vec<(&'t str, &'t str)>,
+        memory: Option<&'t str>,
+    ) -> Result<Vec<bool>, AskError> {
+        let field = if memory.is_some() { "memory" } else { "obs" };
+        let count = self.policy.memory_bits();
+        match memory {
+            None => {}
+            Some(text) if text.contains('=') => {
+                let more = text.split(',').map(pair).collect::<Result<Vec<_>, _>>();
+                facts.extend(more.map_err(|error| AskError { field, ..error })?);
+            }
+            Some(_) if !facts.is_empty() => {
+                let message = "is given twice: as bits, and by name beside the observation".to_string();
+                return Err(AskError { field, message });
+            }
+            Some(text) if text.len() == count && text.bytes().all(|digit| matches!(digit, b'0' | b'1')) => {
+                return Ok(text.bytes().map(|digit| digit == b'1').collect());
+            }
+            Some(text) => {
+                let names = match count {
+                    0 => String::new(),
+                    _ => format!(", or NAME=VALUE,... of {}", self.remembered_names(words)),
+                };
+                let message = format!("{text:?} must be {count} zeros and ones{names}");
+                return Err(AskError { field, message });
+            }
         }
+        self.memory_with(words, &facts).map_err(|error| AskError { field, ..error })
+    }
+
+    /// What is said of memory, and the observation.
+    fn observation<'t>(
+        &self,
+        words: &Words<'_>,
+        pairs: &[(&'t str, &'t str)],
+    ) -> Result<(Vec<(&'t str, &'t str)>, Bits), AskError> {
+        let is_kept = |(name, _): &(&str, &str)| self.is_remembered(words, name);
+        let (facts, seen): (Vec<_>, Vec<_>) = pairs.iter().copied().partition(is_kept);
+        let bits = match self.names {
+            Some(encoder) => named(encoder, &seen, &self.remembered_names(words))?,
+            None => self.numbered(&seen)?,
+        };
+        Ok((facts, bits))
     }
 
     /// An observation as zeros and ones.
@@ -197,7 +236,18 @@ impl<'a> Explainable<'a> {
             let state = unit.state(input)?;
             Some(finding(unit, &BTreeSet::from([state])))
         });
-        words.findings(&found.collect::<Vec<_>>()).join(" and ")
+        let found: Vec<Finding> = found.collect();
+        // Nothing was seen or done before the first step.
+        let steps = found.iter().find_map(|finding| match finding {
+            Finding::Group { topic: Topic::Begun | Topic::Clock, values } => values.last().copied(),
+            _ => None,
+        });
+        let was_there = |finding: &Finding| match (finding, steps) {
+            (Finding::Group { topic, .. }, Some(steps)) => topic.back() <= steps,
+            _ => true,
+        };
+        let found: Vec<Finding> = found.into_iter().filter(was_there).collect();
+        words.findings(&found).join(" and ")
     }
 
     /// What a content of memory says: in words where every bit of it has a meaning, else as its bits.
@@ -243,14 +293,18 @@ fn all_allowed(encoder: &Encoder) -> String {
     encoder.columns().iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// An observation of named features, each with its value.
-fn named(encoder: &Encoder, pairs: &[(&str, &str)]) -> Result<Bits, AskError> {
+/// An observation of named features, each with its value; `remembered` names what else there is.
+fn named(encoder: &Encoder, pairs: &[(&str, &str)], remembered: &str) -> Result<Bits, AskError> {
     let mut values = BTreeMap::new();
     for (name, value) in pairs {
         if !encoder.columns().iter().any(|column| column.feature.name == *name) {
             let known: Vec<&str> =
                 encoder.columns().iter().map(|column| column.feature.name.as_str()).collect();
-            return Err(refused(format!("{name:?} is no feature: there are {}", known.join(", "))));
+            let kept = match remembered {
+                "" => String::new(),
+                names => format!("; remembered are {names}"),
+            };
+            return Err(refused(format!("{name:?} is no feature: there are {}{kept}", known.join(", "))));
         }
         values.insert(*name, *value);
     }

@@ -14,6 +14,9 @@ use bem_base::words::quantity;
 pub fn evidence(list: &RuleList) -> String {
     let whose = if list.of_features { " that can occur" } else { "" };
     match &list.agreement {
+        Agreement::Exhaustive { rows: 1 } => {
+            format!("exact: the same as the circuit on the only input{whose}")
+        }
         Agreement::Exhaustive { rows } => {
             format!("exact: the same as the circuit on all {rows} inputs{whose}")
         }
@@ -153,6 +156,36 @@ fn remembered(subject: &Explainable<'_>, whole: &Explanation) -> String {
             |steps| format!("; the rules are for episodes of at most {}\n", quantity(steps, "step")),
         );
     }
+    let held = held(subject);
+    if !held.is_empty() {
+        text += &format!(
+            "\nWhat it remembers: {}; before the first step all of it is 0 or the first of its values\n",
+            held.join(", ")
+        );
+    }
+    text
+}
+
+/// Where there is no diagram: what the memory holds, and how far the rules tell what becomes of it.
+pub fn without_diagram(subject: &Explainable<'_>, whole: &Explanation) -> String {
+    let steps = (!whole.clock.is_empty()).then(|| "steps so far".to_string());
+    let held: Vec<String> = steps.into_iter().chain(held(subject)).collect();
+    let is_own = |(_, kept): &(&RuleList, &Meaning)| matches!(kept, Meaning::Kept(_));
+    let mut own = whole.memory.iter().zip(&whole.kept).filter(is_own).map(|(list, _)| list).peekable();
+    let holds = match held.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("It holds {}.", held.join(", "))],
+    };
+    let becomes = own.peek().is_some().then(|| match (held.is_empty(), own.all(RuleList::is_exact)) {
+        (true, true) => "The rules say what becomes of every remembered bit.",
+        (false, true) => "The rules say what becomes of every other remembered bit.",
+        (_, false) => "What becomes of some remembered bits the rules tell only as a summary.",
+    });
+    holds.into_iter().chain(becomes.map(str::to_string)).collect::<Vec<_>>().join(" ")
+}
+
+/// What memory holds of earlier steps, by name.
+fn held(subject: &Explainable<'_>) -> Vec<String> {
     let words = subject.words();
     let mut held: Vec<String> = Vec::new();
     let observed = subject.policy.reads().len();
@@ -172,13 +205,7 @@ fn remembered(subject: &Explainable<'_>, whole: &Explanation) -> String {
             held.push(name);
         }
     }
-    if !held.is_empty() {
-        text += &format!(
-            "\nWhat it remembers: {}; before the first step all of it is 0 or the first of its values\n",
-            held.join(", ")
-        );
-    }
-    text
+    held
 }
 
 /// The rules of one state, with where each leads.
@@ -191,10 +218,15 @@ pub fn state_lines(subject: &Explainable<'_>, diagram: &StateDiagram, state: &St
 
 /// Why: what forces the action, with what is known of it, and the nearest change.
 pub fn reason(subject: &Explainable<'_>, reason: &Reason) -> [String; 3] {
-    let facts = subject.words().findings(&reason.forced_by);
+    let facts = reason_words(subject, reason).findings(&reason.forced_by);
     let action = capital(&subject.action(reason.action));
     let (why, claim) = match (facts.is_empty(), reason.is_minimal) {
         (true, _) => (format!("{action}, whatever is seen and remembered"), ""),
+        (false, true) if reason.of_actions => (
+            format!("{action} because {}", facts.join(" and ")),
+            "(proven: these facts force it wherever what was done before is remembered as one of the actions, and none of them \
+             can be left out)",
+        ),
         (false, true) => (
             format!("{action} because {}", facts.join(" and ")),
             "(proven: these facts force it, and none of them can be left out)",
@@ -207,6 +239,12 @@ pub fn reason(subject: &Explainable<'_>, reason: &Reason) -> [String; 3] {
     [why, claim.to_string(), nearest(subject, reason)]
 }
 
+/// The words in which a reason speaks.
+pub fn reason_words<'a>(subject: &Explainable<'a>, reason: &Reason) -> Words<'a> {
+    let words = subject.words();
+    Words { holds_codes_beyond: words.holds_codes_beyond && !reason.of_actions, ..words }
+}
+
 /// The nearest change that would alter the action.
 fn nearest(subject: &Explainable<'_>, reason: &Reason) -> String {
     match &reason.nearest {
@@ -216,7 +254,7 @@ fn nearest(subject: &Explainable<'_>, reason: &Reason) -> String {
                 (true, false) => "no smaller change alters the action",
                 (false, _) => "perhaps a smaller change would do",
             };
-            let change = subject.words().findings(to).join(" and ");
+            let change = reason_words(subject, reason).findings(to).join(" and ");
             format!("{} instead with {change} ({claim})", capital(&subject.action(*action)))
         }
         Nearest::Never => "No observation would change it, with what is remembered now".to_string(),

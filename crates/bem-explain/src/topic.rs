@@ -61,6 +61,15 @@ impl Words<'_> {
         }
     }
 
+    /// What it is called.
+    pub fn topic_name(&self, topic: Topic) -> String {
+        match topic {
+            Topic::Column { column, back } => self.columns()[column].feature.name.clone() + &ago(back),
+            Topic::Action { back } => format!("action{}", ago(back)),
+            Topic::Clock | Topic::Begun => "steps so far".to_string(),
+        }
+    }
+
     fn columns(&self) -> &[Column] {
         self.names.map_or(&[], |names| names.columns())
     }
@@ -80,7 +89,9 @@ impl Words<'_> {
                         .collect(),
                 }
             }
-            Topic::Action { .. } if !self.limits.is_empty() => (0..usize::from(self.actions)).collect(),
+            Topic::Action { .. } if !self.limits.is_empty() || !self.holds_codes_beyond => {
+                (0..usize::from(self.actions)).collect()
+            }
             // A code beyond the last action stands for action 0.
             Topic::Action { .. } => (0..1 << action_bits(self.actions)).collect(),
             Topic::Clock => {
@@ -126,20 +137,19 @@ impl Words<'_> {
     /// What it means that the value is one of these, which rise.
     pub fn among(&self, topic: Topic, chosen: &[usize]) -> String {
         match topic {
-            Topic::Column { column, back } => {
+            Topic::Column { column, .. } => {
                 let mut column = self.columns()[column].clone();
-                column.feature.name += &ago(back);
+                column.feature.name = self.topic_name(topic);
                 column.among_of(&self.values(topic), chosen)
             }
-            Topic::Action { back } => {
+            Topic::Action { .. } => {
                 let name = |action: usize| match self.action_names.get(action) {
                     Some(name) => name.clone(),
                     None if action < usize::from(self.actions) => action.to_string(),
                     None => format!("0 as {action}"),
                 };
                 let words = (0..1 << action_bits(self.actions)).map(name).collect();
-                let feature =
-                    Feature { name: format!("action{}", ago(back)), kind: FeatureKind::Choice(words) };
+                let feature = Feature { name: self.topic_name(topic), kind: FeatureKind::Choice(words) };
                 let column = Column { feature, code: Code::Index, low: 0, width: 0 };
                 column.among_of(&self.values(topic), chosen)
             }

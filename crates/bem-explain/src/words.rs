@@ -6,11 +6,13 @@
 use crate::facts::{Fact, Number};
 use crate::list::{Condition, RuleList};
 use crate::meaning::{self, Meaning};
+use crate::observations::Observations;
 use crate::reason::Finding;
 use crate::topic::Topic;
 use bem_base::environment::Field;
+use bem_circuit::netlist::Builder;
 use bem_data::{Code, Column, Encoder};
-use bem_synth::policy::Policy;
+use bem_synth::policy::{Policy, action_bits};
 
 /// What places in a circuit are called.
 #[derive(Clone, Debug)]
@@ -29,21 +31,25 @@ pub struct Words<'a> {
     pub horizon: Option<u32>,
     /// For every column the values that matter; empty where all of them do.
     pub limits: Vec<Vec<usize>>,
+    /// Whether memory may hold codes beyond the last action, which stand for action 0.
+    pub holds_codes_beyond: bool,
 }
 
 impl<'a> Words<'a> {
     /// The words of a policy, with all that can be told of its memory.
     pub fn of(policy: &Policy, fields: &'a [Field], names: Option<&'a Encoder>) -> Words<'a> {
         let places = meaning::meanings(policy);
-        Words {
-            places,
-            fields,
-            names,
-            actions: policy.actions(),
-            action_names: &[],
-            horizon: None,
-            limits: Vec::new(),
+        let is_full = usize::from(policy.actions()) == 1 << action_bits(policy.actions());
+        let holds_actions = places.iter().any(|place| matches!(place, Meaning::Acted { .. }));
+        let mut words =
+            Words { places, holds_codes_beyond: false, ..Words::seen(&[], fields, names, policy.actions()) };
+        if holds_actions && !is_full {
+            let all: Vec<usize> = (0..words.places.len()).collect();
+            let valid = |builder: &mut Builder| Observations::new(&words, &all).valid(builder);
+            let is_shown = meaning::remembers_actions_only(policy, &words.places, valid);
+            words.holds_codes_beyond = !is_shown;
         }
+        words
     }
 
     /// The words of a policy over bits alone: nothing is ruled out, so that what is shown holds for every input.
@@ -54,7 +60,16 @@ impl<'a> Words<'a> {
     /// The words of a circuit without memory over these observation bits.
     pub fn seen(reads: &[u16], fields: &'a [Field], names: Option<&'a Encoder>, actions: u16) -> Words<'a> {
         let places = reads.iter().map(|bit| Meaning::Seen { bit: *bit, back: 0 }).collect();
-        Words { places, fields, names, actions, action_names: &[], horizon: None, limits: Vec::new() }
+        Words {
+            places,
+            fields,
+            names,
+            actions,
+            action_names: &[],
+            horizon: None,
+            limits: Vec::new(),
+            holds_codes_beyond: true,
+        }
     }
 
     /// The words for a list: of a summary, those that tell apart what was met.

@@ -434,4 +434,17 @@ def encode(values):
 def decide_features(policy, values):
     """The action of a Policy for a dictionary of named values."""
     return policy.decide(encode(values))
+
+
+def decide_batch_features(rows, memory=None):
+    """decide_batch for many dictionaries of named values, with numpy; a wrong value is a ValueError that names its row."""
+    import numpy
+
+    bits = []
+    for number, values in enumerate(rows):
+        try:
+            bits.append(encode(values))
+        except ValueError as error:
+            raise ValueError(f"row {number}: {error}") from None
+    return decide_batch(numpy.array(bits, dtype=numpy.int64).reshape(len(bits), OBS_BITS), memory)
 "#;

@@ -199,12 +199,23 @@ for file in sys.argv[1:]:
     policy = named.Policy()
     with open(file, encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
+    memories = []
     for number, (values, wanted, action) in enumerate(rows):
         del values["unused"]
+        memories.append(list(policy.memory))
         bits = "".join(map(str, named.encode(values)))
         assert bits == wanted, (number, values, bits, wanted)
         assert named.decide_features(policy, values) == action, (number, values)
+    actions, _ = named.decide_batch_features([values for values, _, _ in rows], memories)
+    assert actions.tolist() == [action for _, _, action in rows], "many rows at once"
     print(len(rows), "rows")
+
+try:
+    named.decide_batch_features([rows[0][0], {**rows[0][0], "door": 2}])
+except ValueError as error:
+    assert str(error).startswith("row 1: the feature 'door'"), error
+else:
+    sys.exit("a wrong row is taken")
 
 good = rows[0][0]
 for name, value in [

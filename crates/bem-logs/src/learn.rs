@@ -353,8 +353,9 @@ impl Learner<'_> {
         std::iter::once(ModelKind::Fixed).chain(trees).chain(votes).collect()
     }
 
-    /// The kind that does best on rows it has not seen, all of them with their means, and what the winner gains in all
-    /// and over the best fixed action.
+    /// The kind that does best on rows it has not seen, all of them with their means, and what choosing so gains in all and
+    /// over the best fixed action: in every part of the rows by the kind that the other parts chose, so that no part is judged
+    /// by a choice that it had a say in.
     fn choose(
         &self,
         members: &[u32],
@@ -363,32 +364,34 @@ impl Learner<'_> {
         let kinds = self.kinds();
         let mut gains: Vec<Vec<i64>> = vec![Vec::with_capacity(members.len()); kinds.len()];
         let mut cases: Vec<u32> = Vec::with_capacity(members.len());
+        let mut parts: Vec<std::ops::Range<usize>> = Vec::with_capacity(FOLDS);
         for fold in 0..FOLDS {
             progress(&format!("comparing candidates, part {} of {FOLDS}", fold + 1));
             let (held, rest) = self.cases.fold(members, fold);
             let fits = self.fit_kinds(&rest);
+            parts.push(cases.len()..cases.len() + held.len());
             cases.extend(held.iter().map(|row| self.cases.of(*row)));
             for (kind, gains) in kinds.iter().zip(&mut gains) {
                 let chosen = fits.choose(*kind, self, &rest, &held);
                 gains.extend(held.iter().zip(chosen).map(|(row, action)| self.scores.gain(*row, action)));
             }
         }
-        let total = |gains: &[i64]| gains.iter().map(|gain| i128::from(*gain)).sum::<i128>();
-        let best = (0..kinds.len()).rev().max_by_key(|place| total(&gains[*place])).unwrap_or(0);
-        // Kinds are listed from simple to complex. A simpler one wins where it does as well up to a tenth of the standard
-        // error of the difference.
-        let winner =
-            (0..=best).find(|place| is_as_good(&cases, &gains[*place], &gains[best])).unwrap_or(best);
+        let winner = winner(&cases, &gains);
+        let mut own: Vec<i64> = Vec::with_capacity(cases.len());
+        for part in parts {
+            let others: Vec<Vec<i64>> = gains.iter().map(|gains| without(gains, &part)).collect();
+            let chosen = self::winner(&without(&cases, &part), &others);
+            own.extend_from_slice(&gains[chosen][part]);
+        }
         let mut order: Vec<usize> = (0..kinds.len()).collect();
         order.sort_by_key(|place| (-total(&gains[*place]), *place));
         let mean = |place: usize| {
             Fixed::from_raw((total(&gains[place]) / gains[place].len().max(1) as i128) as i64 * 65_536)
         };
         let listed = order.iter().map(|place| (name(kinds[*place]), mean(*place))).collect();
-        let raw = |gain: &i64| i128::from(*gain) << 16;
-        let own: Vec<i128> = gains[winner].iter().map(raw).collect();
         let more: Vec<i128> =
-            gains[winner].iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
+            own.iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
+        let own: Vec<i128> = own.iter().map(|gain| i128::from(*gain) << 16).collect();
         let interval = |terms: &[i128]| interval(&by_case(&cases, terms));
         (kinds[winner], listed, (interval(&own), interval(&more)))
     }
@@ -465,6 +468,22 @@ impl Learner<'_> {
             }
         }
     }
+}
+
+fn total(gains: &[i64]) -> i128 {
+    gains.iter().map(|gain| i128::from(*gain)).sum()
+}
+
+/// All but a part of them.
+fn without<T: Copy>(all: &[T], part: &std::ops::Range<usize>) -> Vec<T> {
+    all.iter().enumerate().filter(|(place, _)| !part.contains(place)).map(|(_, one)| *one).collect()
+}
+
+/// The place of the kind that gains most in these cases. Kinds are listed from simple to complex: a simpler one wins where it
+/// does as well up to a tenth of the standard error of the difference.
+fn winner(cases: &[u32], gains: &[Vec<i64>]) -> usize {
+    let best = (0..gains.len()).rev().max_by_key(|place| total(&gains[*place])).unwrap_or(0);
+    (0..=best).find(|place| is_as_good(cases, &gains[*place], &gains[best])).unwrap_or(best)
 }
 
 /// Whether the first gains are as good as the second up to a tenth of the standard error of their difference.

@@ -5,7 +5,7 @@
 use bem_base::fixed::Fixed;
 use bem_data::feature::{CHOICES_MAX, FEATURES_MAX, Value};
 use bem_data::{DataError, Decimal, Feature, FeatureKind, Table};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Actions of a log.
 pub const ACTIONS_MAX: usize = 64;
@@ -15,7 +15,7 @@ pub const PROPENSITY_MIN: Decimal = Decimal::MICRO;
 /// Which column is what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// The columns that a policy may look at.
+    /// The columns that a policy may look at; behind a colon may stand what a column is: choice, number or bit.
     pub features: Vec<String>,
     /// What was done.
     pub action: Option<String>,
@@ -193,7 +193,7 @@ fn words(table: &Table, column: usize, most: usize) -> Result<Vec<String>, DataE
     Ok(words)
 }
 
-/// The features of these columns, their kinds read off the cells.
+/// The features of these columns, their kinds as they are given or read off the cells.
 fn features(table: &Table, names: &[String]) -> Result<Vec<Feature>, DataError> {
     if !(1..=FEATURES_MAX).contains(&names.len()) {
         return Err(DataError::new(format!(
@@ -201,16 +201,41 @@ fn features(table: &Table, names: &[String]) -> Result<Vec<Feature>, DataError> 
             names.len()
         )));
     }
-    let mut seen = BTreeMap::new();
-    for name in names {
-        if seen.insert(name, ()).is_some() {
+    let declared = names.iter().map(|text| declared(table, text)).collect::<Result<Vec<_>, _>>()?;
+    let mut seen = BTreeSet::new();
+    for (name, _) in &declared {
+        if !seen.insert(*name) {
             return Err(DataError::new(format!("--features names {name:?} twice")));
         }
     }
-    names.iter().map(|name| feature(table, name)).collect()
+    declared.into_iter().map(|(name, kind)| feature(table, name, kind)).collect()
 }
 
-fn feature(table: &Table, name: &str) -> Result<Feature, DataError> {
+/// What somebody says that a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GivenKind {
+    Choice,
+    Number,
+    Bit,
+}
+
+/// The name of a column, and its kind where it is given behind a colon. A column that has the whole as its name is that one.
+fn declared<'t>(table: &Table, text: &'t str) -> Result<(&'t str, Option<GivenKind>), DataError> {
+    let Some((name, kind)) = text.rsplit_once(':').filter(|_| table.column(text).is_err()) else {
+        return Ok((text, None));
+    };
+    match kind.trim() {
+        "choice" => Ok((name.trim(), Some(GivenKind::Choice))),
+        "number" => Ok((name.trim(), Some(GivenKind::Number))),
+        "bit" => Ok((name.trim(), Some(GivenKind::Bit))),
+        _ => Err(DataError::new(format!(
+            "--features {text:?}: {kind:?} is no kind; there are choice, number and bit"
+        ))),
+    }
+}
+
+/// A feature; where its kind is not given, it is read off the cells.
+fn feature(table: &Table, name: &str, kind: Option<GivenKind>) -> Result<Feature, DataError> {
     let column = table.column(name)?;
     let texts = || table.rows.iter().map(|cells| cells[column].trim());
     if let Some(row) = texts().position(str::is_empty) {
@@ -220,13 +245,14 @@ fn feature(table: &Table, name: &str) -> Result<Feature, DataError> {
         )));
     }
     let is_bit = texts().all(|text| matches!(text, "0" | "1" | "true" | "false"));
-    let kind = if is_bit {
-        FeatureKind::Bit
-    } else if texts().all(|text| Decimal::parse(text).is_ok()) {
+    let is_number = || texts().all(|text| Decimal::parse(text).is_ok());
+    let kind = match kind {
+        Some(GivenKind::Bit) => FeatureKind::Bit,
+        None if is_bit => FeatureKind::Bit,
         // New rows may lie outside of what was logged.
-        FeatureKind::Number { min: Decimal::MIN, max: Decimal::MAX }
-    } else {
-        FeatureKind::Choice(words(table, column, CHOICES_MAX)?)
+        Some(GivenKind::Number) => FeatureKind::Number { min: Decimal::MIN, max: Decimal::MAX },
+        None if is_number() => FeatureKind::Number { min: Decimal::MIN, max: Decimal::MAX },
+        _ => FeatureKind::Choice(words(table, column, CHOICES_MAX)?),
     };
     Feature::list(&format!("[{}]", Feature { name: name.to_string(), kind }.to_json()))?
         .pop()
@@ -262,6 +288,34 @@ mod tests {
         assert_eq!(log.counts(), [2, 1]);
         let labelled = Log::new(&table, &roles(["", "", "", "", "a"]), None).unwrap();
         assert!(labelled.is_labelled && labelled.reward_range() == (Fixed::ZERO, Fixed::ONE));
+    }
+
+    #[test]
+    fn the_kind_of_a_feature_may_be_given_behind_its_name() {
+        let table = Table::from_csv("x,c,a:bit,l\n0,17,0,u\n1,4,1,v\n2,17,1,v\n").unwrap();
+        let read = |features: &[&str]| {
+            let features = features.iter().map(ToString::to_string).collect();
+            let roles = Roles { features, label: Some("l".to_string()), ..Roles::default() };
+            Log::new(&table, &roles, None)
+        };
+        let kinds = |features: &[&str]| -> Vec<FeatureKind> {
+            read(features).unwrap().features.into_iter().map(|feature| feature.kind).collect()
+        };
+        let number = FeatureKind::Number { min: Decimal::MIN, max: Decimal::MAX };
+        let choice = FeatureKind::Choice(vec!["4".to_string(), "17".to_string()]);
+        assert_eq!(kinds(&["x", "c", "a:bit"]), [number.clone(), number.clone(), FeatureKind::Bit]);
+        assert_eq!(kinds(&["x:number", "c:choice", "a:bit:number"]), [number.clone(), choice, number]);
+        let log = read(&["c:choice"]).unwrap();
+        assert_eq!((log.features[0].name.as_str(), &log.rows[0][0]), ("c", &Value::Choice(1)));
+        for (features, error) in [
+            (&["x:bit"][..], "row 3: "),
+            (&["c:word"], "\"word\" is no kind; there are choice, number and bit"),
+            (&["c", "c:choice"], "--features names \"c\" twice"),
+            (&["y:choice"], "y"),
+        ] {
+            let said = read(features).unwrap_err().to_string();
+            assert!(said.contains(error), "{said}");
+        }
     }
 
     #[test]

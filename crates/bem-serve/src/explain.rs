@@ -83,7 +83,7 @@ impl Explained {
         let page = format!(
             "<pre class=rules>{}</pre>{}{}",
             escaped(&text::policy(&subject, &whole, diagram.as_ref())),
-            html::states(&subject, diagram.as_ref()),
+            html::states(&subject, &whole, diagram.as_ref()),
             html::reasons(&subject, diagram.as_ref(), &examples, source)
         );
         Explained { policy, spec, names, whole, diagram, page }

@@ -11,7 +11,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
 use bem_base::plain::plain;
-use bem_base::words::quantity;
+use bem_base::words::{noun, quantity};
 pub use bem_explain::html::escaped;
 use bem_runtime::input::WorldSpec;
 use bem_runtime::statistics::{Moments, Statistics};
@@ -88,13 +88,17 @@ pub async fn worlds_page(State(app): State<App>) -> Result<Html<String>, Failure
     let decided = gauges.decisions.load(Ordering::Relaxed);
     let groups = gauges.groups.load(Ordering::Relaxed).max(1);
     let sync = gauges.sync_micros.load(Ordering::Relaxed) as f64 / 1_000.0 / groups as f64;
+    let (inputs, rounds) = (gauges.inputs.load(Ordering::Relaxed), gauges.rounds.load(Ordering::Relaxed));
     let mut body = format!(
-        "<h1>BEM decides</h1><ul class=facts><li><b>{}</b>inputs in the history</li><li><b>{decided}</b>decisions since the start, {:.1} a second</li>\
-         <li><b>{:.2} ms</b>to make a group durable</li><li><b>{}</b>rounds of learning since the start</li></ul>",
-        gauges.inputs.load(Ordering::Relaxed),
+        "<h1>BEM decides</h1><ul class=facts><li><b>{}</b>{} in the history</li><li><b>{decided}</b>{} since the start, {:.1} a second</li>\
+         <li><b>{:.2} ms</b>to make a group durable</li><li><b>{}</b>{} of learning since the start</li></ul>",
+        inputs,
+        noun(inputs, "input"),
+        noun(decided, "decision"),
         decided as f64 / seconds,
         sync,
-        gauges.rounds.load(Ordering::Relaxed),
+        rounds,
+        noun(rounds, "round"),
     );
     activities(&mut body, gauges);
     if rows.is_empty() {
@@ -238,13 +242,15 @@ pub async fn world_page(
     let drawn = 100.0 * statistics.drawn as f64 / statistics.decisions.max(1) as f64;
     let _ = write!(
         body,
-        "<ul class=facts><li><b>{}</b>online return, 95 % interval</li><li><b>{}</b>decisions, {} rewards, {} lost</li>\
-         <li><b>{drawn:.1} %</b>of decisions were drawn</li><li><b>{}</b>open episodes</li></ul>",
+        "<ul class=facts><li><b>{}</b>online return, 95 % interval</li><li><b>{}</b>{}, {}, {} lost</li>\
+         <li><b>{drawn:.1} %</b>of decisions were drawn</li><li><b>{}</b>open {}</li></ul>",
         mean(&statistics.returns),
         statistics.decisions,
-        statistics.rewards,
+        noun(statistics.decisions, "decision"),
+        quantity(statistics.rewards, "reward"),
         statistics.lost,
-        shown.open
+        shown.open,
+        noun(shown.open, "episode")
     );
     body.push_str("<h2>What it earns</h2>");
     bars(&mut body, &shown);

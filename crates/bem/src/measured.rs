@@ -4,7 +4,8 @@
 //! figure says over how many episodes it was taken. Clauses: SCC-8, GLE-9.
 
 use bem_base::fixed::Fixed;
-use bem_engine::evaluate::baselines::Baselines;
+use bem_base::words::quantity;
+use bem_engine::evaluate::baselines::{self, Baselines};
 use bem_engine::evaluate::{Evaluation, Yardstick};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -46,6 +47,44 @@ pub struct Compared {
     pub best_fixed_action: u16,
     /// The policy in force before anything was learned.
     pub first: Figure,
+    /// By how much the policy earns more than each of them in the episodes that both played; none in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gains: Option<GainFigures>,
+}
+
+/// The policy's return less that of a baseline, episode by episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GainFigures {
+    /// Over random play.
+    pub random: Figure,
+    /// Over the best fixed action.
+    pub best_fixed: Figure,
+    /// Over the policy in force before anything was learned.
+    pub first: Figure,
+}
+
+/// What a difference says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GainShown {
+    /// The policy earns more.
+    More,
+    /// It earns less.
+    Less,
+    /// The interval holds zero.
+    Open,
+}
+
+/// The policy beside the best of its baselines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BesideBaseline {
+    /// What that baseline is called.
+    pub name: String,
+    /// By how much the policy earns more, over which episodes; where episodes were not paired, by two means.
+    pub gain: Figure,
+    /// Whether it is from the same episodes.
+    pub is_paired: bool,
+    /// What follows.
+    pub verdict: GainShown,
 }
 
 /// Millionths of a unit of a number of milli-units, rounded to the nearest.
@@ -80,10 +119,26 @@ impl Figure {
         self.interval95.map_or(Value::Null, |(low, high)| json!([units(low), units(high)]))
     }
 
-    /// Whether this one's interval lies wholly above the other's.
-    pub fn is_above(&self, other: &Figure) -> bool {
-        let low = self.interval95.map_or(self.mean, |(low, _)| low);
-        other.interval95.map_or(other.mean, |(_, high)| high) < low
+    /// This one less another one from other episodes: an interval that is certainly wide enough, from end to end.
+    fn less(&self, other: &Figure) -> Figure {
+        let ends = |figure: &Figure| figure.interval95.unwrap_or((figure.mean, figure.mean));
+        let ((low, high), (other_low, other_high)) = (ends(self), ends(other));
+        let episodes = self.episodes.min(other.episodes);
+        Figure {
+            mean: self.mean - other.mean,
+            interval95: Some((low - other_high, high - other_low)),
+            episodes,
+            bad: 0,
+        }
+    }
+
+    /// What a difference says: something only where its interval does not hold zero.
+    fn verdict(&self) -> GainShown {
+        match self.interval95.unwrap_or((self.mean, self.mean)) {
+            (low, _) if 0 < low => GainShown::More,
+            (_, high) if high < 0 => GainShown::Less,
+            _ => GainShown::Open,
+        }
     }
 }
 
@@ -96,6 +151,16 @@ impl Measured {
             random: yardstick.map(|yardstick| millionths(yardstick.random)),
             baselines: None,
         })
+    }
+
+    /// The policy beside the best of its baselines; none where there are none.
+    pub fn standing(&self) -> Option<BesideBaseline> {
+        let compared = self.baselines.as_ref()?;
+        let rows = compared.rows().into_iter().enumerate();
+        let (place, (name, best)) = rows.max_by_key(|(_, (_, figure))| figure.mean)?;
+        let paired = compared.gains.map(|gains| [gains.random, gains.best_fixed, gains.first][place]);
+        let gain = paired.unwrap_or_else(|| self.policy.less(&best));
+        Some(BesideBaseline { name, gain, is_paired: paired.is_some(), verdict: gain.verdict() })
     }
 
     /// The keys `interval95`, `evaluation_episodes` and `baselines` of a command's JSON.
@@ -115,12 +180,14 @@ impl Compared {
             best_fixed: Figure::of(&baselines.best_fixed)?,
             best_fixed_action: baselines.best_action,
             first: Figure::of(&baselines.first)?,
+            gains: baselines.gains.as_ref().and_then(GainFigures::of),
         })
     }
 
     fn to_json(self) -> Value {
-        let Compared { random, best_fixed, best_fixed_action, first } = self;
+        let Compared { random, best_fixed, best_fixed_action, first, gains } = self;
         json!({
+            "gain": gains.map_or(Value::Null, |gains| gains.to_json()),
             "random": units(random.mean), "best_fixed": units(best_fixed.mean), "first": units(first.mean),
             "best_fixed_action": best_fixed_action, "episodes": random.episodes,
             "interval95": {
@@ -136,6 +203,42 @@ impl Compared {
             (format!("best fixed action ({})", self.best_fixed_action), self.best_fixed),
             ("policy before learning".to_string(), self.first),
         ]
+    }
+}
+
+impl GainFigures {
+    fn of(gains: &baselines::Gains) -> Option<GainFigures> {
+        Some(GainFigures {
+            random: Figure::of(&gains.random)?,
+            best_fixed: Figure::of(&gains.best_fixed)?,
+            first: Figure::of(&gains.first)?,
+        })
+    }
+
+    fn to_json(self) -> Value {
+        let gain = |figure: Figure| {
+            let (mean, episodes) = (units(figure.mean), figure.episodes);
+            json!({ "mean": mean, "interval95": figure.interval(), "episodes": episodes })
+        };
+        json!({ "random": gain(self.random), "best_fixed": gain(self.best_fixed), "first": gain(self.first) })
+    }
+}
+
+impl BesideBaseline {
+    /// The difference with what follows from it, in a sentence.
+    pub fn text(&self) -> String {
+        let BesideBaseline { name, gain, is_paired, verdict } = self;
+        let (figure, episodes) = (gain.text(), quantity(gain.episodes, "episode"));
+        let how = match is_paired {
+            true => format!("95 % interval of the difference in the same {episodes}"),
+            false => "by the two intervals, whose episodes are not paired".to_string(),
+        };
+        let verdict = match verdict {
+            GainShown::More => "it earns more",
+            GainShown::Less => "it earns less: use the baseline instead",
+            GainShown::Open => "no difference is shown",
+        };
+        format!("{figure} over the best baseline, {name} ({how}): {verdict}")
     }
 }
 
@@ -155,9 +258,36 @@ mod tests {
     }
 
     #[test]
-    fn one_is_above_another_where_their_intervals_are_apart() {
-        assert!(figure(1_000_000, 10_000).is_above(&figure(900_000, 10_000)));
-        assert!(!figure(1_000_000, 60_000).is_above(&figure(900_000, 60_000)));
+    fn the_best_baseline_is_judged_by_the_paired_difference_and_without_one_by_the_intervals() {
         assert_eq!(figure(1_250_000, 12_000).text(), "1.250 ± 0.012");
+        let judged = |half: i64, gain: Option<Figure>| {
+            let baseline = figure(900_000, half);
+            let random = figure(100_000, half);
+            let gains = gain.map(|gain| GainFigures { random: gain, best_fixed: gain, first: gain });
+            let compared =
+                Compared { random, best_fixed: baseline, best_fixed_action: 2, first: random, gains };
+            let policy = figure(1_000_000, half);
+            let measured = Measured { policy, optimum: None, random: None, baselines: Some(compared) };
+            measured.standing().expect("there are baselines")
+        };
+        assert_eq!(judged(10_000, None).verdict, GainShown::More);
+        assert_eq!(judged(60_000, None).verdict, GainShown::Open);
+        let paired = judged(60_000, Some(figure(100_000, 20_000)));
+        assert_eq!(
+            paired.text(),
+            "0.100 ± 0.020 over the best baseline, best fixed action (2) (95 % interval of the difference in the same 100 \
+             episodes): it earns more"
+        );
+        assert_eq!(judged(10_000, Some(figure(-30_000, 20_000))).verdict, GainShown::Less);
+        assert_eq!(judged(10_000, Some(figure(30_000, 40_000))).verdict, GainShown::Open);
+        // A file of an older build says nothing of differences, and is written as it was read.
+        let old = json!({ "random": random_figure(), "best_fixed": random_figure(), "best_fixed_action": 0,
+            "first": random_figure() });
+        let read: Compared = serde_json::from_value(old.clone()).expect("an older file");
+        assert_eq!((read.gains, serde_json::to_value(read).expect("figures")), (None, old));
+    }
+
+    fn random_figure() -> Value {
+        json!({ "mean": 1, "interval95": [0, 2], "episodes": 3, "bad": 0 })
     }
 }

@@ -99,6 +99,48 @@ fn the_pages_of_the_guide_run_from_their_first_to_their_last_command() {
     assert_eq!(programs, 2, "one program in C that is shown bits, and one that is shown named values");
 }
 
+/// What stands in the block of a page that begins with a line of this beginning.
+fn block<'p>(page: &'p str, beginning: &str) -> Vec<&'p str> {
+    let lines = page.lines().skip_while(|line| !line.starts_with(beginning));
+    let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("```")).collect();
+    assert!(!lines.is_empty(), "the page shows nothing that begins with {beginning:?}");
+    lines
+}
+
+/// What a command printed, without how long it took.
+fn timeless(printed: &[u8]) -> Vec<String> {
+    let printed = String::from_utf8_lossy(printed);
+    let lines =
+        printed.lines().map(|line| match line.strip_suffix(" ms").and_then(|line| line.rsplit_once(", ")) {
+            Some((rest, time)) if time.bytes().all(|letter| letter.is_ascii_digit()) => rest.to_string(),
+            _ => line.trim_end().to_string(),
+        });
+    lines.collect()
+}
+
+/// Whether a page shows what is printed: the same lines, in order; a line of three dots stands for any that are left out.
+fn is_shown(shown: &[&str], printed: &[String]) -> bool {
+    let mut rest = printed;
+    for part in shown.split(|line| line.trim() == "...").filter(|part| !part.is_empty()) {
+        let place = rest.windows(part.len()).position(|lines| lines == part);
+        let Some(place) = place else { return false };
+        rest = &rest[place + part.len()..];
+    }
+    true
+}
+
+/// The result as a page shows it: without the list of changes, and to where it is kept.
+fn shortened(printed: &[String], beginning: &str) -> String {
+    let is_change = |line: &&String| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|word| word.parse::<u64>().is_ok()) && line.starts_with("   ")
+    };
+    let result: Vec<&String> = printed.iter().skip_while(|line| !line.starts_with(beginning)).collect();
+    let kept = result.iter().find(|line| line.starts_with("  kept in")).map(|line| line.as_str());
+    let head = result.iter().take_while(|line| !is_change(line)).map(|line| line.as_str());
+    head.chain(["  ..."]).chain(kept).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn the_first_example_of_the_readme_runs() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
@@ -108,4 +150,34 @@ fn the_first_example_of_the_readme_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let followed = shell(folder.path(), &needed(&readme), &script);
     assert!(followed.status.success(), "{followed:?}");
+    // What it shows is what is printed.
+    let beginning = "python3 world.py (seed 1): ";
+    let (shown, printed) = (block(&readme, beginning), timeless(&followed.stdout));
+    let wanted = shortened(&printed, beginning);
+    assert!(is_shown(&shown, &printed), "README.md shows another result; it is now:\n\n{wanted}\n");
+    for line in ["  return ", "  baselines ", "  gain ", "  steps ", "  circuit ", "  kept in "] {
+        assert!(shown.iter().any(|shown| shown.starts_with(line)), "README.md does not show {line:?}");
+    }
+    let explained = shell(&folder.path().join("machine"), &needed(&readme), "bem explain run");
+    let (shown, printed) = (block(&readme, "What it does ("), timeless(&explained.stdout));
+    let rules: Vec<String> =
+        printed.into_iter().skip_while(|line| !line.starts_with("What it does (")).collect();
+    assert!(is_shown(&shown, &rules), "README.md shows other rules; they are now:\n\n{}\n", rules.join("\n"));
+}
+
+#[test]
+fn a_page_that_shows_another_number_is_found_out() {
+    let printed =
+        ["a 1", "  steps  30 in 2 episodes, 812 ms", "   12  install  x", "  kept in  run"].join("\n");
+    let printed = timeless(printed.as_bytes());
+    assert_eq!(shortened(&printed, "a "), "a 1\n  steps  30 in 2 episodes\n  ...\n  kept in  run");
+    for (shown, fits) in [
+        (&["a 1", "  steps  30 in 2 episodes"][..], true),
+        (&["a 1", "  ...", "  kept in  run"], true),
+        (&["a 2", "  ...", "  kept in  run"], false),
+        (&["a 1", "  kept in  run"], false),
+        (&["  kept in  run", "  ...", "a 1"], false),
+    ] {
+        assert_eq!(is_shown(shown, &printed), fits, "{shown:?}");
+    }
 }

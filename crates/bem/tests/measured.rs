@@ -79,6 +79,11 @@ fn a_game_and_a_program_have_intervals_and_baselines() {
             assert!(low <= baseline && baseline <= high, "{name}: {said}");
             // Both worlds can be played without a mistake, which none of these does.
             assert!(high < number(&interval[0]), "{name}: {said}");
+            // The difference in the episodes that both played.
+            let gain = &said["baselines"]["gain"][name];
+            assert_eq!(gain["episodes"], said["baselines"]["episodes"], "{said}");
+            let (low, high) = (number(&gain["interval95"][0]), number(&gain["interval95"][1]));
+            assert!(0.0 < low && low <= number(&gain["mean"]) && number(&gain["mean"]) <= high, "{said}");
         }
         assert!(number(&said["baselines"]["random"]) <= number(&said["baselines"]["best_fixed"]) + 0.5);
     }
@@ -103,6 +108,20 @@ fn the_evaluation_of_a_program_is_bounded_announced_and_not_part_of_the_budget()
     let whole = json(&bem(folder.path(), &[&task[..], &["--json"]].concat()));
     assert_eq!((&whole["evaluation_episodes"], &whole["steps"]), (&Value::from(1_000), &none["steps"]));
     assert!(steps() <= number(&none["steps"]) as u64 + 5 * (1_000 + 5 * 200));
+}
+
+#[test]
+fn what_is_learned_is_judged_by_the_difference_in_the_same_episodes() {
+    let folder = folder();
+    let command = counted(folder.path());
+    let task = ["solve", "--env-cmd", &command, "--budget", "4000", "--env-timeout", "600", "--out", "kept"];
+    let said = text(&bem(folder.path(), &task).stdout);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "(95 % interval of the difference in the same 200 episodes): it earns more";
+    assert!(said.contains(" over the best baseline, ") && said.contains(words), "{said}");
+    let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
+    let words = "95 % interval of the difference in the 200 episodes that both played";
+    assert!(page.contains(words) && !page.contains("intervals do not overlap"), "{page}");
 }
 
 #[test]

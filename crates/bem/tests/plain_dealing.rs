@@ -48,6 +48,9 @@ fn options_that_would_have_no_effect_are_refused() {
     let line = refusal(folder, &["solve", "parity", "--key", "k"]);
     assert!(line.contains("--key k has no effect without --out DIR"), "{line}");
     assert!(!folder.join("k").exists());
+    // The episodes of parity take one step: there is nothing to count.
+    let line = refusal(folder, &["solve", "parity", "--stationary"]);
+    assert!(line.contains("--stationary has no effect on parity"), "{line}");
     let line = refusal(folder, &["solve", "parity", "--env-timeout", "3"]);
     assert!(line.contains("--env-timeout 3 has no effect without --env-cmd CMD"), "{line}");
 }

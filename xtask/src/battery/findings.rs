@@ -121,7 +121,8 @@ fn failure(program: &Path, place: &Path, executable: &Path, name: &str) -> Resul
 fn reason(said: &str) -> String {
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
     lines.next();
-    let line = lines.find(|line| !line.trim().is_empty()).or_else(|| said.lines().last()).unwrap_or_default();
+    let tells = |line: &&str| !line.trim().is_empty() && line.trim() != "stack backtrace:";
+    let line = lines.find(tells).or_else(|| said.lines().last()).unwrap_or_default();
     let line = line.replace(&root().display().to_string(), ".");
     let line: String = line.trim().chars().map(|letter| if letter == '|' { '/' } else { letter }).collect();
     let cut: String = line.chars().take(SHOWN).collect();
@@ -137,5 +138,8 @@ mod tests {
         let said = "running 1 test\n\nthread 'a' panicked at crates/bem/tests/a.rs:1:2:\nno such | option\nnote: run with\n";
         assert_eq!(reason(said), "`no such / option`");
         assert_eq!(reason("running 1 test\nkilled"), "`killed`");
+        // A panic without words is told by where it happened, not by the title of what follows.
+        let said = "thread 'a' panicked at a.rs:1:2:\n\nstack backtrace:\n   0: a::fails\n";
+        assert_eq!(reason(said), "`0: a::fails`");
     }
 }

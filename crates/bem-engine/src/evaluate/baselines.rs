@@ -30,6 +30,20 @@ pub struct Baselines {
     pub best_action: u16,
     /// The policy that was in force before anything was learned.
     pub first: Evaluation,
+    /// By how much the policy earns more than each of them, where its returns are known.
+    pub gains: Option<Gains>,
+}
+
+/// Differences of the policy's return and a baseline's in the episodes that both played: what an episode brings to both falls
+/// out, so that far smaller differences are told from chance than by two intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gains {
+    /// Over random play.
+    pub random: Evaluation,
+    /// Over the best fixed action.
+    pub best_fixed: Evaluation,
+    /// Over the policy that was in force before anything was learned.
+    pub first: Evaluation,
 }
 
 /// How many episodes the baselines take.
@@ -63,10 +77,12 @@ impl Plan {
 /// Told after every episode; false asks to stop.
 pub type OnEpisode<'a> = &'a mut dyn FnMut() -> bool;
 
-/// Plays the baselines; nothing where the caller asked to stop.
+/// Plays the baselines; nothing where the caller asked to stop. `returns` are those of the policy in the same episodes, as far
+/// as it played them.
 pub fn baselines(
     world: &mut dyn Environment,
     first: &Agent,
+    returns: &[i64],
     run_seed: u64,
     plan: &Plan,
     on_episode: OnEpisode<'_>,
@@ -83,7 +99,7 @@ pub fn baselines(
         left[prng.below(left.len() as u64) as usize]
     };
     let Some(random) = simple(world, &mut draw, run_seed, episodes, on_episode)? else { return Ok(None) };
-    let Some(first) = evaluate_episodes(world, first, run_seed, episodes, on_episode)? else {
+    let Some(first) = evaluate_returns(world, first, run_seed, episodes, on_episode)? else {
         return Ok(None);
     };
     let mut best: Option<(Fixed, u16)> = None;
@@ -92,14 +108,35 @@ pub fn baselines(
             return Ok(None);
         };
         // Of equal ones the lowest action.
-        if best.is_none_or(|(mean, _)| mean < found.mean) {
-            best = Some((found.mean, action));
+        let mean = found.0.mean;
+        if best.is_none_or(|(most, _)| most < mean) {
+            best = Some((mean, action));
         }
     }
     let best_action = best.map_or(0, |(_, action)| action);
     let best_fixed = simple(world, &mut |_| best_action, run_seed, episodes, on_episode)?;
-    Ok(best_fixed.map(|best_fixed| Baselines { random, best_fixed, best_action, first }))
+    Ok(best_fixed.map(|best_fixed| {
+        let gains = || {
+            let gain = |played: &Returned| gain(returns, &played.1);
+            Some(Gains { random: gain(&random)?, best_fixed: gain(&best_fixed)?, first: gain(&first)? })
+        };
+        Baselines { gains: gains(), random: random.0, best_fixed: best_fixed.0, best_action, first: first.0 }
+    }))
 }
+
+/// By how much the first returns are more than the second ones, episode by episode; nothing where there are not two episodes
+/// that both have.
+fn gain(own: &[i64], others: &[i64]) -> Option<Evaluation> {
+    let mut tally = Tally::new(u64::MAX);
+    for (own, other) in own.iter().zip(others) {
+        tally.add(&Played { total: own - other, ..Played::default() }, None);
+    }
+    let found = tally.evaluation(None);
+    (2 <= found.episodes).then_some(found)
+}
+
+/// An evaluation with the return of every episode, in milli-units.
+pub type Returned = (Evaluation, Vec<i64>);
 
 /// A world in which the lowest action that is left is done in the place of a forbidden one.
 struct Obedient<'a> {
@@ -153,6 +190,18 @@ pub fn evaluate_episodes(
     episodes: u32,
     on_episode: OnEpisode<'_>,
 ) -> Result<Option<Evaluation>, EnvironmentError> {
+    let found = evaluate_returns(world, agent, run_seed, episodes, on_episode)?;
+    Ok(found.map(|(evaluation, _)| evaluation))
+}
+
+/// The same, with the return of every episode.
+pub fn evaluate_returns(
+    world: &mut dyn Environment,
+    agent: &Agent,
+    run_seed: u64,
+    episodes: u32,
+    on_episode: OnEpisode<'_>,
+) -> Result<Option<Returned>, EnvironmentError> {
     let mut actor = Actor::new(agent);
     collect(world, &mut |world, seed| play(world, &mut actor, seed), run_seed, episodes, on_episode)
 }
@@ -164,7 +213,7 @@ fn simple(
     run_seed: u64,
     episodes: u32,
     on_episode: OnEpisode<'_>,
-) -> Result<Option<Evaluation>, EnvironmentError> {
+) -> Result<Option<Returned>, EnvironmentError> {
     let mut episode = |world: &mut dyn Environment, seed: u64| {
         world.reset(seed)?;
         let mut played = Played::default();
@@ -189,11 +238,13 @@ fn collect(
     run_seed: u64,
     episodes: u32,
     on_episode: OnEpisode<'_>,
-) -> Result<Option<Evaluation>, EnvironmentError> {
+) -> Result<Option<Returned>, EnvironmentError> {
     let mut seeds = Seeds::new(run_seed, Domain::Evaluation);
-    let mut tally = Tally::new(Extent::outside(&[]));
+    let (mut tally, mut returns) = (Tally::new(Extent::outside(&[])), Vec::new());
     for _ in 0..episodes {
-        tally.add(&episode(world, seeds.next_seed())?, None);
+        let played = episode(world, seeds.next_seed())?;
+        tally.add(&played, None);
+        returns.push(played.total);
         if !on_episode() {
             return Ok(None);
         }
@@ -201,7 +252,7 @@ fn collect(
             break;
         }
     }
-    Ok((0 < episodes).then(|| tally.evaluation(None)))
+    Ok((0 < episodes).then(|| (tally.evaluation(None), returns)))
 }
 
 #[cfg(test)]
@@ -226,8 +277,9 @@ mod tests {
             count += 1;
             true
         };
-        let found = baselines(game.start().as_mut(), &first, 7, &plan, &mut on_episode).unwrap().unwrap();
-        assert_eq!(count, plan.total());
+        let found =
+            baselines(game.start().as_mut(), &first, &[], 7, &plan, &mut on_episode).unwrap().unwrap();
+        assert_eq!((count, found.gains), (plan.total(), None));
         // The best arm is the best fixed action, and nothing is better than it.
         let (low, high) = found.best_fixed.interval95().unwrap();
         assert!(low <= game.optimum().mean && game.optimum().mean <= high, "{found:?}");
@@ -247,12 +299,50 @@ mod tests {
                 let actions = u64::from(game.shape().actions);
                 let mut draw = |_: &Bits| prng.below(actions) as u16;
                 let found = simple(world.as_mut(), &mut draw, run_seed, 200, &mut || true).unwrap().unwrap();
-                let (low, high) = found.interval95().unwrap();
+                let (low, high) = found.0.interval95().unwrap();
                 held += u32::from(low <= game.random().mean && game.random().mean <= high);
             }
             // 380 of 400 are expected; four standard deviations are 17.
             assert!((363..=397).contains(&held), "{text}: {held} of 400");
         }
+    }
+
+    #[test]
+    fn a_small_gain_is_shown_in_the_same_episodes_where_two_intervals_overlap() {
+        // What an episode is worth differs far more between episodes than between actions.
+        struct Lucky(Shape, u64);
+        impl Environment for Lucky {
+            fn shape(&self) -> &Shape {
+                &self.0
+            }
+            fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+                self.1 = seed;
+                Ok(())
+            }
+            fn observation(&self) -> &Bits {
+                &Bits::ZERO
+            }
+            fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+                let luck = Prng::stream(self.1, "luck").below(1_000) as i32;
+                Ok(Outcome { reward: luck + 10 * i32::from(action == 3), done: true, bad: false })
+            }
+        }
+        let mut shape = game("bandit{arms=4,gap=40}").shape().clone();
+        (shape.horizon, shape.actions) = (1, 4);
+        let plan = Plan { episodes: 100, actions: 3, screening: 100 };
+        let policy = Agent::circuit(Policy::constant(4, 3));
+        let first = Agent::circuit(Policy::constant(4, 3));
+        let mut world = Lucky(shape, 0);
+        let (own, returns) = evaluate_returns(&mut world, &policy, 7, 300, &mut || true).unwrap().unwrap();
+        let found = baselines(&mut world, &first, &returns, 7, &plan, &mut || true).unwrap().unwrap();
+        let (low, _) = own.interval95().unwrap();
+        let (_, high) = found.best_fixed.interval95().unwrap();
+        assert!(low < high, "the intervals overlap: {own:?}, {found:?}");
+        let gains = found.gains.unwrap();
+        assert_eq!((gains.best_fixed.mean, gains.best_fixed.episodes), (Fixed::from_int(10), 100));
+        assert!(Fixed::ZERO < gains.random.interval95().unwrap().0, "{gains:?}");
+        // Against itself there is none.
+        assert_eq!((gains.first.mean, gains.first.error), (Fixed::ZERO, Fixed::ZERO));
     }
 
     /// A game that says what must not be done, and fails where it is done.
@@ -288,7 +378,7 @@ mod tests {
         let mut world = Guarded(world, forbidden);
         let plan = Plan::new(game.shape(), 100, 1_000_000);
         let first = Agent::circuit(Policy::constant(4, 2));
-        let found = baselines(&mut world, &first, 7, &plan, &mut || true).unwrap().unwrap();
+        let found = baselines(&mut world, &first, &[], 7, &plan, &mut || true).unwrap().unwrap();
         assert!(found.first.mean <= found.best_fixed.mean);
     }
 
@@ -313,7 +403,8 @@ mod tests {
             left -= 1;
             0 < left
         };
-        assert_eq!(baselines(game.start().as_mut(), &first, 7, &plan, &mut on_episode).unwrap(), None);
+        let found = baselines(game.start().as_mut(), &first, &[], 7, &plan, &mut on_episode);
+        assert_eq!(found.unwrap(), None);
         assert_eq!(left, 0);
     }
 }

@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
 use bem_base::fixed::Fixed;
+use bem_base::words::noun;
 use bem_people::control::Control;
 use bem_people::kinds::{Decision, Mode};
 use bem_people::payload::context::{
@@ -342,9 +343,10 @@ fn draw_template(
     let played = service.world(WorldIndex(shown.task)).map_or(0, |world| world.statistics().decisions);
     let _ = write!(
         page,
-        "<p>{}</p><ul class=facts><li><b>{played}</b>decisions so far</li></ul><p>Asked because only templates that somebody has \
+        "<p>{}</p><ul class=facts><li><b>{played}</b>{} so far</li></ul><p>Asked because only templates that somebody has \
          approved are learned. Every change of its policy is asked about by itself.</p><h3>Your answer</h3><ul class=answers aria-label=\"Answers\">",
-        escaped(&shown.words)
+        escaped(&shown.words),
+        noun(played, "decision")
     );
     let decisions = [
         ("Approve: it is learned", Decision::Approve),

@@ -22,6 +22,7 @@ const SHOWN_RULES: usize = 40;
     Example: bem explain ads-state --expert ads\n\
     Example: bem explain my-run --obs 01101\n\
     Example: bem explain my-run --obs field0=3,bit7=1 --memory 10\n\
+    Example: bem explain my-run --obs 'mode=eco,temp=19.5,steps so far=3'\n\
     Example: bem explain my-run --dot | dot -Tsvg > states.svg")]
 pub struct ExplainArguments {
     /// The folder of a run or of a server, a snapshot, or a circuit in a file
@@ -31,11 +32,12 @@ pub struct ExplainArguments {
     #[arg(long)]
     expert: Option<String>,
     /// Why this action: an observation as bits, as fieldN=VALUE and bitN=VALUE with all others 0, or as NAME=VALUE for
-    /// every feature where features have names
+    /// every feature where features have names; what is remembered may be given beside it, by the names that the rules use
+    /// ("steps so far=3", "temp (1 step ago)=20.5")
     #[arg(long, value_name = "BITS|K=V,...")]
     obs: Option<String>,
-    /// What is remembered when it is seen, as bits [default: the start of an episode, all 0]
-    #[arg(long, value_name = "BITS", requires = "obs")]
+    /// What is remembered when it is seen, as bits or by name; what is left out is as at the start of an episode
+    #[arg(long, value_name = "BITS|K=V,...", requires = "obs")]
     memory: Option<String>,
     /// Print the state diagram for Graphviz and nothing else
     #[arg(long, conflicts_with_all = ["obs", "json"])]

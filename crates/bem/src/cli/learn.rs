@@ -64,8 +64,9 @@ pub struct LearnArguments {
 /// Which column is what, for learning and for evaluation.
 #[derive(Args)]
 pub struct ColumnArguments {
-    /// What the policy may look at, separated by commas [default: all other columns]
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    /// What the policy may look at, separated by commas [default: all other columns]; what a column is follows behind a colon
+    /// where its cells do not tell: "zip:choice" (or number, bit)
+    #[arg(long, value_name = "A,B:KIND,C", value_delimiter = ',')]
     features: Vec<String>,
     /// What was done
     #[arg(long, value_name = "COLUMN", requires = "reward")]

@@ -18,6 +18,7 @@ use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
 use bem_base::words::quantity;
+use bem_engine::agent::Agent;
 use bem_engine::climb::{Climb, ClimbConfig, UnitResult, Worked};
 use bem_engine::learner::Settings;
 use bem_engine::worlds::World;
@@ -216,7 +217,9 @@ fn compare(climb: &Climb, worlds: &SharedWorlds, curves: &mut report::Curves) {
         if let Ok(World::Game(game)) = worlds.open(&climbed.task, seed) {
             let config = Arc::clone(&climb.config().parameters);
             let settings = Settings { seed, budget: climbed.budget, config };
-            curves.compare(climbed, game_baselines(game.as_ref(), &settings, None));
+            // Of what adapts only the beginning is kept.
+            let agent = (!climbed.adapts).then(|| Agent::circuit(climbed.policy.clone()));
+            curves.compare(climbed, game_baselines(game.as_ref(), agent.as_ref(), &settings, None));
         }
     }
 }

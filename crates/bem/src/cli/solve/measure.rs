@@ -9,7 +9,7 @@ use crate::measured::{Compared, Measured};
 use anyhow::{Context as _, Result};
 use bem_base::environment::Environment;
 use bem_engine::agent::Agent;
-use bem_engine::evaluate::baselines::{Plan, baselines, evaluate_episodes};
+use bem_engine::evaluate::baselines::{Plan, baselines, evaluate_returns};
 use bem_engine::evaluate::{EVALUATION_EPISODES, Evaluation};
 use bem_engine::learner::Settings;
 use bem_engine::solve::first_agent;
@@ -24,12 +24,24 @@ const PROGRAM_BASELINE_EPISODES: u32 = 200;
 /// Steps that the baselines of a program may take in all.
 const PROGRAM_STEPS_MAX: u64 = 40_000;
 
-/// The baselines of a game; none if no episodes are wanted.
-pub fn game_baselines(game: &dyn Game, settings: &Settings, episodes: Option<u32>) -> Option<Compared> {
+/// The baselines of a game beside what was learned, which plays their episodes as well; none if no episodes are wanted.
+pub fn game_baselines(
+    game: &dyn Game,
+    agent: Option<&Agent>,
+    settings: &Settings,
+    episodes: Option<u32>,
+) -> Option<Compared> {
     let plan = Plan::new(game.shape(), episodes.unwrap_or(EVALUATION_EPISODES), GAME_STEPS_MAX);
     let first = first_agent(game.shape(), settings.clone()).ok()?;
-    let mut world = game.start();
-    let found = baselines(world.as_mut(), &first, settings.seed, &plan, &mut || !interrupt::is_asked());
+    let (mut world, mut tick) = (game.start(), || !interrupt::is_asked());
+    let returns = match agent {
+        Some(agent) => {
+            let played = evaluate_returns(world.as_mut(), agent, settings.seed, plan.episodes, &mut tick);
+            played.ok()?.map_or_else(Vec::new, |(_, returns)| returns)
+        }
+        None => Vec::new(),
+    };
+    let found = baselines(world.as_mut(), &first, &returns, settings.seed, &plan, &mut tick);
     Compared::of(&found.ok()??)
 }
 
@@ -82,9 +94,9 @@ impl ProgramMeasure {
             bar.inc(1);
             !interrupt::is_asked()
         };
-        let found = evaluate_episodes(world, agent, settings.seed, self.episodes, &mut tick).context(failed);
+        let found = evaluate_returns(world, agent, settings.seed, self.episodes, &mut tick).context(failed);
         bar.finish_and_clear();
-        let Some(evaluation) = found? else { return Ok(None) };
+        let Some((evaluation, returns)) = found? else { return Ok(None) };
         let Some(mut measured) = Measured::of(&evaluation, None) else { return Ok(None) };
         let first = first_agent(world.shape(), settings.clone()).context("the world does not fit")?;
         let bar = self.bar(self.plan.total(), "baselines");
@@ -92,7 +104,8 @@ impl ProgramMeasure {
             bar.inc(1);
             !interrupt::is_asked()
         };
-        let compared = baselines(world, &first, settings.seed, &self.plan, &mut tick).context(failed);
+        let compared =
+            baselines(world, &first, &returns, settings.seed, &self.plan, &mut tick).context(failed);
         bar.finish_and_clear();
         measured.baselines = compared?.as_ref().and_then(Compared::of);
         Ok(Some((evaluation, measured)))

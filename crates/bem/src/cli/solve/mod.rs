@@ -171,6 +171,9 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
         TaskWorld::Game(game) => game.shape(),
         TaskWorld::Program(program) => program.shape(),
     };
+    if arguments.stationary && shape.horizon == 1 {
+        bail!("--stationary has no effect on {text}: its episodes take one step, which nothing can count");
+    }
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
     let start = begun(arguments, &world, file.as_ref())?;
     let file = WorldFile::started(file, &start);
@@ -344,7 +347,9 @@ fn learn_game(
     let mut measured = evaluated.filter(|_| lesson.is_evaluated());
     if let Some(measured) = &mut measured {
         let game = game.without_terms().unwrap_or(game.as_ref());
-        measured.baselines = game_baselines(game, &lesson.settings, lesson.arguments.eval_episodes);
+        let agent = &solution.learned.agent;
+        measured.baselines =
+            game_baselines(game, Some(agent), &lesson.settings, lesson.arguments.eval_episodes);
     }
     let wall_ms = started.elapsed().as_millis() as u64;
     let kept = match (keeper, failure) {

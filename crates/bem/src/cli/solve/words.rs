@@ -243,6 +243,9 @@ fn print_returns(solution: &Solution, measured: Option<&Measured>) {
             line(label, &format!("{:<17} {name}", figure.text()));
         }
     }
+    if let Some(standing) = measured.standing() {
+        line("gain", &standing.text());
+    }
     match (solution.score(), solution.yardstick) {
         (Some(score), Some(yardstick)) => line(
             "score",

@@ -228,10 +228,25 @@ pub fn regret(curve: &Curve) -> Option<String> {
     let optimum = curve.optimum?;
     let expected = |sums: &Earned| optimum * sums.episodes as f64 - sums.earned as f64;
     let lost = |sums: &Earned| sums.lost.map_or_else(|| expected(sums), |lost| lost as f64).max(0.0);
-    let points = || curve.online.iter().map(|sums| (sums.steps, lost(sums)));
+    summed(curve, "cumulative regret over steps", lost)
+}
+
+/// What all episodes together fell short of what the final policy earns, summed up over steps, and its sum in the end, in
+/// milli-units: all that can be said where no optimum is known; nothing where that policy was not measured. Episodes that
+/// earned more than it does lower the line.
+pub fn shortfall(curve: &Curve) -> Option<(String, f64)> {
+    let level = units(curve.measured?.policy.mean) * 1e3;
+    let short = |sums: &Earned| level * sums.episodes as f64 - sums.earned as f64;
+    let drawn = summed(curve, "short of what the final policy earns, summed over steps", short)?;
+    Some((drawn, short(curve.online.last()?)))
+}
+
+/// A sum that grows with steps.
+fn summed(curve: &Curve, name: &str, sum: impl Fn(&Earned) -> f64) -> Option<String> {
+    let points = || curve.online.iter().map(|sums| (sums.steps, sum(sums)));
     let last = curve.online.last()?.steps;
-    let frame = Frame::around(190.0, last, points().map(|(_, lost)| lost).chain([0.0]))?;
-    let mut svg = frame.open("cumulative regret over steps", |lost| format!("{:.1}", lost / 1e3));
+    let frame = Frame::around(190.0, last, points().map(|(_, sum)| sum).chain([0.0]))?;
+    let mut svg = frame.open(name, |sum| format!("{:.1}", sum / 1e3));
     svg.push_str(&frame.line(2, points()));
     svg.push_str("</svg>");
     Some(svg)

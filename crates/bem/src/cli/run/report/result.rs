@@ -3,12 +3,12 @@
 //! Words for people who know reinforcement learning and not this program. Clauses: SCC-8, SCC-14, GLE-9.
 
 use super::curves::{Curve, Curves};
-use super::drawing::{bars, explored, regret, returns};
+use super::drawing::{bars, explored, regret, returns, shortfall};
 use super::rules::PolicyPart;
 use super::{escaped, grouped};
 use crate::cli::solve::{COUNTING, to_float};
 use crate::learned::ADAPTING;
-use crate::measured::{Figure, Measured, units};
+use crate::measured::{BesideBaseline, Figure, GainShown, Measured, units};
 use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::learner::guarding::{USER_RULES_OUT, WERE_BAD};
@@ -48,6 +48,14 @@ fn while_learning(page: &mut String, climbed: &Climbed, curve: &Curve) {
             "{drawn}<p class=muted>Cumulative regret: what all episodes fell short of best play, exploration and measurements \
              included; {:.3} over all {steps} steps. A flat line costs nothing any more.</p>",
             lost / 1e3
+        );
+    } else if let (None, Some((drawn, short))) = (curve.optimum, shortfall(curve)) {
+        let _ = write!(
+            page,
+            "{drawn}<p class=muted>Short of the final policy's return: what all episodes earned less than the policy does that \
+             came out of them, exploration and measurements included; {:.3} over all {steps} steps. This is not regret: the \
+             optimum is unknown, and a better policy may exist. A flat line costs nothing any more.</p>",
+            short / 1e3
         );
     }
     let _ = write!(
@@ -111,15 +119,23 @@ fn warnings(page: &mut String, climbed: &Climbed, curve: &Curve) {
 /// Whether it beats the simple policies, in a sentence.
 fn comparison(page: &mut String, measured: &Measured) {
     let Some(compared) = &measured.baselines else { return };
-    let rows = compared.rows();
-    let (name, best) = rows.iter().max_by_key(|(_, figure)| figure.mean).expect("there are three");
-    let gain = units(measured.policy.mean - best.mean);
-    let text = if measured.policy.is_above(best) {
-        format!("It earns {gain:.3} more than the best baseline ({name}); the two intervals do not overlap.")
-    } else if best.is_above(&measured.policy) {
-        format!("The best baseline ({name}) earns {:.3} more: use that instead.", -gain)
-    } else {
-        format!("Its interval overlaps that of the best baseline ({name}): no difference is shown.")
+    let Some(BesideBaseline { name, gain, is_paired, verdict }) = measured.standing() else { return };
+    let how = match is_paired {
+        true => format!(
+            "95 % interval of the difference in the {} that both played",
+            quantity(gain.episodes, "episode")
+        ),
+        false => "by the two intervals, whose episodes are not paired".to_string(),
+    };
+    let (figure, less) = (gain.text(), units(-gain.mean));
+    let text = match verdict {
+        GainShown::More => format!("It earns {figure} more than the best baseline ({name}; {how})."),
+        GainShown::Less => {
+            format!("The best baseline ({name}) earns {less:.3} more: use that instead ({how}).")
+        }
+        GainShown::Open => {
+            format!("No difference to the best baseline ({name}) is shown: {figure} ({how}).")
+        }
     };
     let _ = write!(
         page,

@@ -110,7 +110,7 @@ impl<'a> PolicyPart<'a> {
     /// What it remembers, and why it acts as it does.
     pub fn reasons(&self, page: &mut String) {
         let subject = self.subject();
-        page.push_str(&html::states(&subject, self.diagram.as_ref()));
+        page.push_str(&html::states(&subject, &self.whole, self.diagram.as_ref()));
         let source = match self.seen.is_empty() {
             true => "drawn from those that can occur",
             false => "each was seen in an episode of this world",
