@@ -1,6 +1,9 @@
 """BEM beside what people would use instead: one command, one table with intervals, one picture.
 
-python bench/peers/run.py --out docs/results/peers.md [--seeds-bandit 10] [--seeds 5] [--only GROUP ...] [--jobs 2]
+python bench/peers/run.py --out docs/results/peers.md [--seeds-bandit 10] [--seeds 5] [--only GROUP ...] [--jobs 2] [--fresh]
+
+A row that was measured is kept in target/peers, beside the build: a run that was cut off goes on where it was, and after BEM was
+built anew its own rows are measured again, while those of peers stay. ``--fresh`` measures all of them.
 
 Every peer gets the settings that its documentation recommends for the task, the same budget and the same seeds. A peer that
 is not installed is left out, and the table says so. Rows in which a peer is better stay, and are listed. Every row is measured in
@@ -11,6 +14,7 @@ the environment of the package: pip install -r bench/peers/requirements.txt
 from __future__ import annotations
 
 import argparse
+import hashlib
 import html
 import importlib
 import importlib.metadata
@@ -32,6 +36,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python" / "tests")]
 import circuits  # noqa: E402
 from harness import Column, Group, Row, Run, load, missing, peak_megabytes  # noqa: E402
 
+ROOT = HERE.parents[1]
 PACKAGES = ["bem", "numpy", "gymnasium", "vowpalwabbit", "mabwiser", "river", "scikit-learn", "green_tsetlin",
             "stable_baselines3", "sb3_contrib", "torch", "envpool"]
 GROUPS = ["bandits", "supervised", "processes", "families", "throughput", "circuits"]
@@ -50,6 +55,9 @@ class Measured:
     runs: list[dict] = field(default_factory=list)
     megabytes: float | None = None
     failure: str | None = None
+    # What the whole row took, judging included, and whether that was in a run before this one.
+    seconds: float = 0.0
+    is_kept: bool = False
 
     def figures(self, column: str) -> list[float]:
         return [run["figures"][column] for run in self.runs if run["figures"].get(column) is not None]
@@ -85,13 +93,15 @@ def cell(measured: Measured, column: Column) -> str:
     return interval(values) + (f" ({len(values)} of {runs})" if len(values) < runs else "")
 
 
+def version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
 def versions() -> str:
-    found = []
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f"{name} not installed")
+    found = [f"{name} {version(name)}" for name in PACKAGES]
     if circuits.programs():
         words = subprocess.run([circuits.programs()[0], "-V"], capture_output=True, text=True).stdout.split()
         found.append(" ".join(words[:2]))
@@ -107,6 +117,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", choices=GROUPS, nargs="+", default=GROUPS)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="rows that are measured side by side")
     parser.add_argument("--row-seconds", type=int, default=1_200, help="a row that takes longer is stopped")
+    parser.add_argument("--fresh", action="store_true", help="measure rows again that were kept")
     parser.add_argument("--out", type=Path)
     # What the processes of single rows are told; people have no use for it.
     parser.add_argument("--row", nargs=2, metavar=("GROUP", "NUMBER"), help=argparse.SUPPRESS)
@@ -129,14 +140,65 @@ def measure_here(arguments: argparse.Namespace) -> None:
     arguments.out.write_text(json.dumps({"runs": runs, "megabytes": peak_megabytes()}))
 
 
-def measure(name: str, place: int, row: Row, arguments: argparse.Namespace) -> Measured:
+OPTIONS = ("seeds", "seeds_bandit", "steps", "family_steps")
+
+
+def digest_of(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def learner_digest() -> str:
+    """What tells one build of BEM from another: its native part and its Python sources."""
+    import bem
+
+    return digest_of([file for file in Path(bem.__file__).parent.iterdir() if file.suffix in (".py", ".so")])
+
+
+def place_of(name: str, group: Group, row: Row, arguments: argparse.Namespace) -> Path:
+    """Where a row is kept: under a name that says everything on which it depends."""
+    # Peers play BEM's families, whose rules do not change; what is timed or made by BEM depends on its build.
+    depends = "bem" in row.needs and (is_ours(row) or group.alone)
+    parts = [
+        name, row.task, row.who, row.settings, *(str(getattr(arguments, option)) for option in OPTIONS),
+        platform.node(), platform.python_version(), *(f"{package} {version(package)}" for package in PACKAGES),
+        digest_of([HERE / f"{part}.py" for part in ("harness", "deep", name)]), learner_digest() if depends else "",
+    ]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "peers" / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]}.json"
+
+
+def measure(name: str, place: int, group: Group, arguments: argparse.Namespace) -> Measured:
+    """The row from a run before, or measured now."""
+    row = group.rows[place]
     absent = missing(row.needs)
     if absent:
         return Measured(row, failure=f"left out: {' and '.join(absent)} not installed")
+    file = place_of(name, group, row, arguments)
+    if file.exists() and not arguments.fresh:
+        kept = json.loads(file.read_text())
+        return Measured(row, kept["runs"], kept["megabytes"], seconds=kept["seconds"], is_kept=True)
+    began = time.perf_counter()
+    measured = measure_apart(name, place, row, arguments)
+    measured.seconds = time.perf_counter() - began
+    if not measured.failure:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_suffix(".tmp")
+        kept = {"task": row.task, "who": row.who, "runs": measured.runs, "megabytes": measured.megabytes,
+                "seconds": measured.seconds}
+        aside.write_text(json.dumps(kept))
+        os.replace(aside, file)
+    return measured
+
+
+def measure_apart(name: str, place: int, row: Row, arguments: argparse.Namespace) -> Measured:
+    """The row, measured by a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "row.json"
         command = [sys.executable, str(Path(__file__).resolve()), "--row", name, str(place), "--out", str(out)]
-        for option in ("seeds", "seeds_bandit", "steps", "family_steps"):
+        for option in OPTIONS:
             command += [f"--{option.replace('_', '-')}", str(getattr(arguments, option))]
         try:
             seconds, world = arguments.row_seconds, {**os.environ, **ONE_THREAD}
@@ -185,7 +247,8 @@ def ahead(group: Group, table: list[Measured]) -> list[str]:
                 values = peer.figures(column.name)
                 if not values:
                     continue
-                if own and len(own) == len(ours[0].runs) and not len(values) < len(peer.runs):
+                is_whole = own and len(own) == len(ours[0].runs) and not len(values) < len(peer.runs)
+                if is_whole:
                     sign = 1 if column.less_is_better else -1
                     is_ahead = sign * np.mean(values) < sign * np.mean(own)
                 else:
@@ -194,7 +257,35 @@ def ahead(group: Group, table: list[Measured]) -> list[str]:
                     is_ahead = 0 < runs and len(own) * len(peer.runs) < len(values) * runs
                 if is_ahead:
                     mine = interval(own) if own else "none"
-                    found.append(f"- {task}: {peer.row.who}, {column.name} {interval(values)} against {mine}.")
+                    apart = abs(float(np.mean(values)) - float(np.mean(own))) if is_whole else 0.0
+                    is_close = is_whole and apart <= spread(values) + spread(own)
+                    words = "; the intervals overlap" if is_close else ""
+                    found.append(f"- {task}: {peer.row.who}, {column.name} {interval(values)} against {mine}{words}.")
+    return found
+
+
+def costs(measured: Measured) -> dict[str, float | None]:
+    """What a row costs besides its figures; less is better."""
+    if not measured.runs:
+        return {}
+    wall, cpu = (float(np.mean([run[clock] for run in measured.runs])) for clock in ("wall", "cpu"))
+    return {"wall seconds": wall, "CPU seconds": cpu, "peak memory": measured.megabytes, "bytes": measured.size()}
+
+
+def cheaper(group: Group, table: list[Measured]) -> list[str]:
+    """Peers that cost less than BEM, task by task, whether or not they come as far."""
+    found = []
+    for task in dict.fromkeys(measured.row.task for measured in table):
+        ours = next((costs(one) for one in table if one.row.task == task and is_ours(one.row)), {})
+        theirs = [one for one in table if one.row.task == task and not is_ours(one.row)]
+        parts = []
+        for name, own in ours.items():
+            names = [peer.row.who for peer in theirs if own and (costs(peer).get(name) or own) < own]
+            # Rows that are timed for as long have no seconds to compare.
+            if names and not ("seconds" in name and group.title == "Environments a second"):
+                parts.append(f"{name}: {', '.join(names)}")
+        if parts:
+            found.append(f"- {task}: {'; '.join(parts)}.")
     return found
 
 
@@ -206,10 +297,25 @@ def page(parts: list[tuple[Group, list[Measured]]], head: list[str], plot: str |
     lines += ["", "## Where a peer is ahead of BEM", "", "By the mean over seeds, or by how many seeds came to it at all.", ""]
     is_measured = any(measured.runs for _, table in parts for measured in table if is_ours(measured.row))
     lines += better or ["Nowhere." if is_measured else "BEM was not measured."]
-    lines += ["", f"Measured in {(time.perf_counter() - started) / 60:.0f} minutes."]
+    less = [line for group, table in parts for line in cheaper(group, table)]
+    if less:
+        lines += ["", "## Where a peer costs less than BEM", "", "Whether or not it comes as far.", "", *less]
+    every = [measured for _, table in parts for measured in table]
+    kept, took = sum(measured.is_kept for measured in every), sum(measured.seconds for measured in every)
+    lines += ["", f"{len(every)} rows took {took / 60:.0f} minutes one after the other, judging included; this command took "
+              f"{(time.perf_counter() - started) / 60:.0f} minutes, {kept} rows were kept from a run before."]
     if plot:
         lines += ["", f"![The first figure of every row with its interval]({plot})"]
     return "\n".join(lines) + "\n"
+
+
+def build_words() -> str:
+    """The commit that is measured, if there is one, and the processor."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    commit = f"BEM at commit {done.stdout.strip()}, " if done.returncode == 0 else ""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return commit + (names[0] if names else platform.machine())
 
 
 def head_of(arguments: argparse.Namespace) -> list[str]:
@@ -217,12 +323,14 @@ def head_of(arguments: argparse.Namespace) -> list[str]:
     words = [f"--{name.replace('_', '-')} {getattr(arguments, name)}" for name in names]
     if arguments.only != GROUPS:
         words.append("--only " + " ".join(arguments.only))
-    empty = measure("nothing", 0, Row("", "", [], "", lambda seed: Run({}, 0, 0)), arguments).megabytes or 0
+    nobody = Row("", "", [], "", lambda seed: Run({}, 0, 0))
+    empty = measure_apart("nothing", 0, nobody, arguments).megabytes or 0
     return [
         "# Peers side by side",
         "",
         f"Written by `python bench/peers/run.py {' '.join(words)}`.",
-        f"{platform.machine()}, {os.cpu_count()} cores, {arguments.jobs} rows at a time on one thread each;",
+        f"{build_words()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f} at the start), {arguments.jobs} rows at a time",
+        "on one thread each;",
         f"Python {platform.python_version()}, {versions()}.",
         "",
         "Means over seeds with 95 % intervals by Student's distribution. Where not all seeds have a figure, the mean is that of",
@@ -246,7 +354,7 @@ def main() -> None:
     for name in arguments.only:
         group = group_of(name, arguments)
         with ThreadPoolExecutor(1 if group.alone else arguments.jobs) as pool:
-            waiting = [pool.submit(measure, name, place, row, arguments) for place, row in enumerate(group.rows)]
+            waiting = [pool.submit(measure, name, place, group, arguments) for place in range(len(group.rows))]
             table = []
             for future in waiting:
                 table.append(future.result())
@@ -259,6 +367,8 @@ def main() -> None:
             arguments.out.write_text(page(parts, head, plot.name, started))
     if not arguments.out:
         print(page(parts, head, None, started))
+    failed = [measured for _, table in parts for measured in table if (measured.failure or "").startswith("failed")]
+    sys.exit("\n".join(f"{one.row.task}, {one.row.who}: {one.failure}" for one in failed) if failed else 0)
 
 
 def bars(parts: list[tuple[Group, list[Measured]]]) -> str:

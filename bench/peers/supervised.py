@@ -107,11 +107,12 @@ def learner(family: str, params: dict[str, int], seed: int) -> Run:
     judged, right = samples_of(family, params, JUDGES, 1_000_000 + seed)
     watch = Watch()
     learned, reached = bem.Learner(bem.make(family, **params), seed=seed), None
-    while reached is None and learned.num_timesteps < BUDGET:
-        learned.learn(16)
+    for count in SIZES:
+        learned.learn(max(0, count - learned.num_timesteps))
         with watch.paused():
             if (learned.predict(judged)[0] == right).mean() >= GOAL:
-                reached = learned.num_timesteps
+                reached = count
+                break
     watch.stop()
     return Run({"samples to 99 %": reached}, watch.wall, watch.cpu, len(learned.export("c")))
 
@@ -135,8 +136,8 @@ def group(arguments: argparse.Namespace) -> Group:
             measure = lambda seed, fit=fit, family=family, params=params: fitted(fit, family, params, seed)  # noqa: E731
             rows.append(Row(task, who, ["bem", needs], settings, measure))
     about = (
-        f"Samples come as the family shows them, at most {BUDGET:,}; {JUDGES:,} others judge. Peers are fitted afresh to every "
-        "number of samples, each a quarter more than the last, and their seconds are those of the last fit; BEM learns on and is "
-        "judged every 16 samples."
+        f"Samples come as the family shows them, at most {BUDGET:,}; {JUDGES:,} others judge. Everybody is judged at the same "
+        "numbers of samples, each a quarter more than the last. Peers are fitted afresh to each, and their seconds are those of "
+        "the last fit; BEM learns on, and its seconds are those of all its samples."
     )
     return Group("Functions of bits", about, [Column("samples to 99 %", True)], arguments.seeds, rows)

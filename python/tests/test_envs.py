@@ -65,6 +65,20 @@ def test_sliced_lanes_pay_what_single_lanes_pay(family):
     assert abs(means[0] - game.random) < 0.03 * (high - low)
 
 
+@pytest.mark.parametrize("sliced", [True, False])
+def test_every_seed_of_a_list_counts(sliced):
+    def first(seeds):
+        return bem.VectorEnv("parity", 4, n=32, sliced=sliced).reset(seed=seeds)[0]
+
+    assert (first([1, 2, 3, 4]) == first((1, 2, 3, 4))).all()
+    for other in ([0, 2, 3, 4], [1, 0, 3, 4], [1, 2, 0, 4], [1, 2, 3, 0], [2, 1, 3, 4], [1, None, 3, 4]):
+        assert (first([1, 2, 3, 4]) != first(other)).any()
+    with pytest.raises(bem.BemError, match="3 seeds for 4"):
+        first([1, 2, 3])
+    with pytest.raises(bem.BemError, match="a seed is -1"):
+        first([1, 2, 3, -1])
+
+
 def test_compositions_and_wrong_names_are_answered_as_on_the_command_line():
     assert bem.make("seq(parity{n=4},majority{n=5})").horizon == 2
     assert bem.make("BEM/KeyValue-v0").game.text == "key_value"

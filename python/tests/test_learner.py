@@ -300,6 +300,24 @@ def test_ctrl_c_stops_at_once_and_costs_nothing():
     assert head(interrupted) == head(bem.Learner(env(), seed=3).learn(steps + 3_000))
 
 
+def test_an_interrupt_in_the_middle_of_a_thought_loses_nothing_of_it():
+    """Searches and proofs go on beside whoever interrupted; what is asked next waits for their end."""
+    learner = bem.Learner(bem.make("dyck"), seed=3)
+    for pause in (0.01, 0.03, 0.05, 0.08, 0.11, 0.15):
+        timer = threading.Timer(pause, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            learner.learn(10_000_000)
+        timer.join()
+        # A copy is taken of what stands after the thought.
+        again = pickle.loads(pickle.dumps(learner))
+        again.set_env(bem.make("dyck"))
+        assert head(again) == head(learner)
+    steps = learner.num_timesteps
+    assert steps == learner.summary()["steps"]
+    assert head(learner.learn(2_000)) == head(bem.Learner(bem.make("dyck"), seed=3).learn(steps + 2_000))
+
+
 def test_callbacks_see_the_learner_and_may_stop_it():
     seen = []
 
@@ -352,3 +370,41 @@ def test_numbers_become_levels_of_thresholds_that_bem_finds():
         env.observation(np.array([np.nan]))
     with pytest.raises(bem.BemError, match="infinite"):
         bem.wrappers.Binarize(Thermometer(), samples=0)
+
+
+def test_numbers_beside_other_parts_become_levels_and_random_play_is_counted():
+    class Room(gymnasium.Env):
+        observation_space = spaces.Dict(
+            door=spaces.Discrete(2),
+            air=spaces.Tuple([spaces.Box(-np.inf, np.inf, (2, 1), dtype=np.float64), spaces.MultiBinary(1)]),
+        )
+        action_space = spaces.Discrete(2)
+        horizon = 1
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.seen = {
+                "door": int(self.np_random.integers(2)),
+                "air": (self.np_random.normal(20, 5, (2, 1)), self.np_random.integers(0, 2, 1).astype(np.int8)),
+            }
+            return self.seen, {}
+
+        def step(self, action):
+            is_warm = self.seen["air"][0][1, 0] > 20
+            return self.seen, float(action == is_warm), True, False, {}
+
+    env = bem.wrappers.Binarize(Room(), levels=8, samples=400)
+    assert env.observation_space["air"][0] == spaces.MultiDiscrete([8, 8])
+    assert env.observation_space["door"] == spaces.Discrete(2)
+    observation, _ = env.reset(seed=1)
+    assert observation in env.observation_space
+    learner = bem.Learner(env, seed=1)
+    assert env.probe_steps == 400 and 400 < learner.probe_steps
+    assert learner.learn(10_000).summary()["probe_steps"] == learner.probe_steps
+    for warmth in (10.0, 30.0):
+        room = {"door": 1, "air": (np.array([[20.0], [warmth]]), np.array([0], dtype=np.int8))}
+        assert learner.predict(env.observation(room))[0] == (warmth > 20)
+    with pytest.raises(bem.BemError, match="air.0"):
+        env.observation({"door": 1})
+    with pytest.raises(bem.BemError, match="needs a Box in it"):
+        bem.wrappers.Binarize(bem.make("parity"))

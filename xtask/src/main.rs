@@ -8,6 +8,7 @@ mod ladder;
 mod python;
 mod tidy;
 mod tools;
+mod wheel;
 mod words;
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +18,7 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask test      install what tests need, then run all of them (in release, overflow checks on)
 cargo xtask python    only the tests of the Python package, in an environment of their own: [pytest's words]
+cargo xtask wheel     a manylinux wheel of the Python package, judged by auditwheel, and `pip install ./python`, both tried in fresh environments: [--wheel]
 cargo xtask lint      formatting, clippy, house rules, who may use whom, licences
 cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
@@ -45,6 +47,7 @@ fn chore(words: &[&str]) -> Result<()> {
     match words {
         ["test", rest @ ..] => test(rest),
         ["python", rest @ ..] => python::test(rest),
+        ["wheel", rest @ ..] => wheel::wheel(rest),
         ["lint"] => lint(),
         ["ci"] => lint().and_then(|()| test(&[])),
         ["bench", rest @ ..] => bench(rest),

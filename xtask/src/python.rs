@@ -61,6 +61,11 @@ fn prepare() -> Result<(), String> {
 
 /// Builds the package and runs its tests, or says why not.
 pub fn test(rest: &[&str]) -> Result<()> {
+    test_with(rest, &[])
+}
+
+/// The same, with what the tests are told by the environment.
+pub fn test_with(rest: &[&str], told: &[(&str, String)]) -> Result<()> {
     if let Err(reason) = prepare() {
         println!("python: its tests are left out: {reason}");
         return Ok(());
@@ -80,6 +85,7 @@ pub fn test(rest: &[&str]) -> Result<()> {
         .args(["-m", "pytest", "-q"])
         .args(rest)
         .env("BEM_PROGRAM", target().join("release/bem"))
+        .envs(told.iter().map(|(name, value)| (name, value)))
         .current_dir(&python)
         .status()
         .context("pytest could not be started")?;

@@ -46,10 +46,20 @@ impl Bits {
         value & (u64::MAX >> (64 - width))
     }
 
-    /// Writes the low `width` bits of `value` from `low` on.
+    /// Writes the low `width` bits of `value` from `low` on, at most 64.
+    #[inline]
     pub fn set_field(&mut self, low: usize, width: usize, value: u64) {
-        for offset in 0..width {
-            self.set(low + offset, value >> offset & 1 == 1);
+        debug_assert!(width <= 64 && low + width <= OBSERVATION_BITS_MAX);
+        if width == 0 {
+            return;
+        }
+        let (shift, mask) = (low % 64, u64::MAX >> (64 - width));
+        let value = value & mask;
+        let word = &mut self.0[low / 64];
+        *word = *word & !(mask << shift) | value << shift;
+        if 64 < shift + width {
+            let word = &mut self.0[low / 64 + 1];
+            *word = *word & !(mask >> (64 - shift)) | value >> (64 - shift);
         }
     }
 
@@ -276,6 +286,21 @@ mod tests {
         assert_eq!(bits.field(60, 10), 0b10_1100_0111);
         assert_eq!(bits.field(61, 9), 0b1_0110_0011);
         assert_eq!(bits.field(0, 60), 0);
+    }
+
+    #[test]
+    fn a_field_is_written_like_its_single_bits() {
+        let pattern = 0x9E37_79B9_7F4A_7C15u64;
+        for (low, width) in (0..=256).flat_map(|low| (0..=(256 - low).min(64)).map(move |width| (low, width)))
+        {
+            let before = Bits([pattern, !pattern, pattern.rotate_left(7), !pattern.rotate_left(19)]);
+            let (mut whole, mut single) = (before, before);
+            whole.set_field(low, width, pattern.rotate_left(29));
+            for offset in 0..width {
+                single.set(low + offset, pattern.rotate_left(29) >> offset & 1 == 1);
+            }
+            assert_eq!(whole, single, "{width} bits from {low} on");
+        }
     }
 
     #[test]

@@ -123,8 +123,45 @@ impl Session {
         world: &mut dyn Environment,
         goes_on: &mut dyn FnMut(&Tally, bool) -> bool,
     ) -> Result<(), EnvironmentError> {
+        self.work(world, goes_on, false)
+    }
+
+    /// The same, and it also ends before a unit that asks nothing of the world: that one is for [`Session::think`].
+    pub fn run_until_thought(
+        &mut self,
+        world: &mut dyn Environment,
+        goes_on: &mut dyn FnMut(&Tally, bool) -> bool,
+    ) -> Result<(), EnvironmentError> {
+        self.work(world, goes_on, true)
+    }
+
+    /// Whether the next unit asks nothing of the world.
+    pub fn is_thinking(&self) -> bool {
+        self.learner.is_thinking()
+    }
+
+    /// Does the next unit if it asks nothing of the world, wherever the world is: its owner may do so beside other work.
+    pub fn think(&mut self) {
+        if !self.is_thinking() {
+            return;
+        }
+        let repeats = self.world.repeats();
+        let mut absent = Stopped { shape: &self.shape, observation: &self.observation, repeats };
+        let done = self.learner.advance(&mut absent, &mut Notes(&mut self.seen));
+        assert!(done.is_ok(), "a unit that was to ask nothing of the world has asked it");
+    }
+
+    fn work(
+        &mut self,
+        world: &mut dyn Environment,
+        goes_on: &mut dyn FnMut(&Tally, bool) -> bool,
+        is_thought_left: bool,
+    ) -> Result<(), EnvironmentError> {
         let mut recorder = Recorder::new(world);
         let outcome = loop {
+            if is_thought_left && self.learner.is_thinking() {
+                break Ok(());
+            }
             match self.learner.advance(&mut recorder, &mut Notes(&mut self.seen)) {
                 Ok(Event::Over) => break Ok(()),
                 Ok(_) if !goes_on(self.learner.tally(), self.learner.is_in_episode()) => break Ok(()),
@@ -287,6 +324,30 @@ mod tests {
                 assert_eq!(parts.encode(), bytes);
             }
             assert_eq!(parts.encode(), whole.encode(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_thought_without_the_world_makes_the_same_history() {
+        for name in ["parity", "safety_grid", "dyck"] {
+            let game = game(name);
+            let mut world = game.start();
+            let mut whole = Session::new(world.as_mut(), Settings::new(3)).unwrap();
+            go_on(&mut whole, world.as_mut(), 3_000);
+            let mut world = game.start();
+            let mut apart = Session::new(world.as_mut(), Settings::new(3)).unwrap();
+            let mut thoughts = 0;
+            while apart.tally().steps < 3_000 {
+                apart.run_until_thought(world.as_mut(), &mut |tally, _| tally.steps < 3_000).unwrap();
+                // What is saved before a thought thinks it after it was brought back.
+                if apart.is_thinking() && apart.tally().steps < 3_000 {
+                    apart = Session::restore(&apart.encode(), world.as_mut()).unwrap();
+                    apart.think();
+                    thoughts += 1;
+                }
+            }
+            assert!(1 < thoughts);
+            assert_eq!(apart.encode(), whole.encode(), "{name}");
         }
     }
 

@@ -1,7 +1,9 @@
 //! A learner that Python holds: work for a while, say where it stands, save, go on, and be audited.
 //!
 //! Work is done in slices of time without the interpreter, so that Python sees interrupts, callbacks and progress in
-//! between; where a slice ends changes nothing of what is learned. Clauses: LOG-2, LOG-4, LOG-5; decisions D-81, D-82.
+//! between; where a slice ends changes nothing of what is learned. What asks nothing of the world, a search or a proof, is done
+//! by a thread of its own: a slice that ends before it leaves it to its end, and whoever asks for the learner next waits for
+//! that. Clauses: LOG-2, LOG-4, LOG-5; decisions D-81, D-82, D-280.
 
 use crate::circuit::Circuit;
 use crate::game::{Game, shape_dict};
@@ -25,8 +27,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Units between two looks at the clock.
@@ -69,8 +72,31 @@ struct Inner {
 /// A learner in one world.
 #[pyclass(module = "bem._bem")]
 pub struct Session {
-    inner: Mutex<Inner>,
+    inner: Arc<Mutex<Inner>>,
     name: String,
+    /// Hears when the unit that another thread does is over, if there is one.
+    thought: Mutex<Option<Receiver<()>>>,
+    /// Others may have used the environment since it was last looked at.
+    is_shared: AtomicBool,
+    /// Steps taken, for those who must not wait.
+    steps: AtomicU64,
+}
+
+/// How a slice of work ended.
+struct Slice {
+    outcome: Result<(), String>,
+    raised: Option<PyErr>,
+    is_enough: bool,
+}
+
+impl Slice {
+    fn ended(is_enough: bool) -> Slice {
+        Slice { outcome: Ok(()), raised: None, is_enough }
+    }
+
+    fn raised(error: PyErr) -> Slice {
+        Slice { outcome: Ok(()), raised: Some(error), is_enough: false }
+    }
 }
 
 /// How a world looks, from Python.
@@ -146,7 +172,7 @@ impl Session {
         let settings = Settings { seed, budget: engine::BUDGET, config: Arc::new(config) };
         let mut world = open_world(world, declared.map(Declared::shape).transpose()?, repeats)?;
         let session = engine::Session::new(world.get(), settings).map_err(refused)?;
-        Ok(Session { inner: Mutex::new(Inner { session, world }), name })
+        Ok(Session::of(Inner { session, world }, name))
     }
 
     /// Goes on from bytes in a world that looks like the one of the session.
@@ -165,7 +191,7 @@ impl Session {
         if let Some(raised) = world.raised() {
             return Err(raised);
         }
-        Ok(Session { inner: Mutex::new(Inner { session: restored.map_err(refused)?, world }), name })
+        Ok(Session::of(Inner { session: restored.map_err(refused)?, world }, name))
     }
 
     /// Works until so many steps are taken in all, for at most about so many milliseconds. Whether the steps are taken. In a
@@ -173,55 +199,33 @@ impl Session {
     /// since the last slice: the episode under way is played again up to where it stands.
     fn run(&self, py: Python<'_>, steps: u64, milliseconds: u64, is_shared: bool) -> PyResult<bool> {
         let until = Instant::now() + Duration::from_millis(milliseconds);
-        let inner = &self.inner;
-        let (outcome, raised, taken) = py.detach(|| {
-            let Ok(mut inner) = inner.try_lock() else {
-                return (
-                    Ok(()),
-                    Some(PyRuntimeError::new_err("the learner is at work in another thread")),
-                    false,
-                );
-            };
-            let Inner { session, world } = &mut *inner;
-            if let World::Python(world) = world
-                && is_shared
-                && let Err(error) = world.synchronise()
-            {
-                return (Ok(()), Some(error), false);
-            }
-            let repeats = world.get().repeats();
-            let is_enough = |taken: u64, in_episode: bool| steps <= taken && (repeats || !in_episode);
-            if is_enough(session.tally().steps, false) {
-                return (Ok(()), None, true);
-            }
-            let mut units = 0u32;
-            let mut is_late = false;
-            let alarm = world.alarm();
-            let outcome = session.run(world.get(), &mut |tally, in_episode| {
-                units += 1;
-                is_late |= units.is_multiple_of(UNITS_A_LOOK) && until <= Instant::now();
-                !alarm.load(Ordering::Relaxed) && !is_late && !is_enough(tally.steps, in_episode)
-            });
-            let raised = world.raised();
-            (outcome, raised, is_enough(session.tally().steps, false))
-        });
-        if let Some(raised) = raised {
+        self.is_shared.fetch_or(is_shared, Ordering::Relaxed);
+        let slice = py.detach(|| self.work(steps, until));
+        if let Some(raised) = slice.raised {
             return Err(raised);
         }
-        outcome.map_err(refused)?;
-        Ok(taken)
+        slice.outcome.map_err(refused)?;
+        Ok(slice.is_enough)
+    }
+
+    /// Steps taken so far; it never waits.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     /// The bytes from which it goes on as if nothing had happened.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let inner = self.open()?;
-        Ok(PyBytes::new(py, &inner.session.encode()))
+        let inner = self.open(py)?;
+        let session = &inner.session;
+        let bytes = py.detach(|| session.encode());
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// What acts when nothing is explored.
     #[pyo3(signature = (features = None))]
-    fn circuit(&self, features: Option<String>) -> PyResult<Circuit> {
-        let inner = self.open()?;
+    fn circuit(&self, py: Python<'_>, features: Option<String>) -> PyResult<Circuit> {
+        let inner = self.open(py)?;
         let (learned, shape) = (inner.session.learned(), inner.session.shape());
         let policy = learned.agent.policy().clone();
         let tally = &learned.tally;
@@ -237,7 +241,7 @@ impl Session {
 
     /// Where it stands.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let inner = self.open()?;
+        let inner = self.open(py)?;
         let (learned, online) = (inner.session.learned(), inner.session.online().now());
         let tally = &learned.tally;
         let dict = PyDict::new(py);
@@ -262,7 +266,7 @@ impl Session {
 
     /// All decisions about patches, in order.
     fn decisions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let inner = self.open()?;
+        let inner = self.open(py)?;
         let list = PyList::empty(py);
         for decision in inner.session.decisions() {
             let dict = PyDict::new(py);
@@ -320,13 +324,124 @@ fn report_dict(py: Python<'_>, report: bem_ledger::audit::AuditReport) -> PyResu
 }
 
 impl Session {
-    fn open(&self) -> PyResult<std::sync::MutexGuard<'_, Inner>> {
-        self.inner.try_lock().map_err(|_| PyRuntimeError::new_err("the learner is at work in another thread"))
+    fn of(inner: Inner, name: String) -> Session {
+        let steps = AtomicU64::new(inner.session.tally().steps);
+        let (inner, is_shared) = (Arc::new(Mutex::new(inner)), AtomicBool::new(false));
+        Session { inner, name, thought: Mutex::new(None), is_shared, steps }
+    }
+
+    /// The learner, as soon as it has thought to the end.
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Inner>> {
+        py.detach(|| self.has_thought(None));
+        self.take()
+    }
+
+    fn take(&self) -> PyResult<MutexGuard<'_, Inner>> {
+        self.inner.try_lock().map_err(|error| {
+            PyRuntimeError::new_err(match error {
+                TryLockError::WouldBlock => "the learner is at work in another thread",
+                TryLockError::Poisoned(_) => "the learner broke off in the middle of a unit and cannot go on",
+            })
+        })
+    }
+
+    /// Waits for the thread that thinks, if there is one, at most to this moment; whether it has done.
+    fn has_thought(&self, until: Option<Instant>) -> bool {
+        let Ok(mut thought) = self.thought.try_lock() else {
+            // Another thread of Python works with this learner, which is refused where the learner is taken.
+            return true;
+        };
+        let Some(receiver) = thought.as_ref() else { return true };
+        let is_over = match until {
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                receiver.recv_timeout(left) != Err(RecvTimeoutError::Timeout)
+            }
+            None => {
+                // Either way it is over: a thread that has panicked says nothing any more.
+                let _ = receiver.recv();
+                true
+            }
+        };
+        if is_over {
+            *thought = None;
+        }
+        is_over
+    }
+
+    /// Has the next unit done by a thread of its own.
+    fn think(&self) -> Result<(), String> {
+        let (sender, receiver) = channel();
+        let inner = Arc::clone(&self.inner);
+        let thread = std::thread::Builder::new().name("bem thinks".to_string());
+        let mut thought = self.thought.lock().map_err(|error| error.to_string())?;
+        thread
+            .spawn(move || {
+                if let Ok(mut inner) = inner.lock() {
+                    inner.session.think();
+                }
+                // The learner is free again before anybody hears of it, and nobody may listen any more.
+                drop(inner);
+                let _ = sender.send(());
+            })
+            .map_err(|error| format!("no thread can be started: {error}"))?;
+        *thought = Some(receiver);
+        Ok(())
+    }
+
+    /// One slice of work, without the interpreter.
+    fn work(&self, steps: u64, until: Instant) -> Slice {
+        loop {
+            if !self.has_thought(Some(until)) {
+                return Slice::ended(false);
+            }
+            let mut inner = match self.take() {
+                Ok(inner) => inner,
+                Err(error) => return Slice::raised(error),
+            };
+            let slice = self.play(&mut inner, steps, until);
+            self.steps.store(inner.session.tally().steps, Ordering::Relaxed);
+            let is_thinking = inner.session.is_thinking();
+            drop(inner);
+            let goes_on = slice.outcome.is_ok() && slice.raised.is_none() && !slice.is_enough;
+            if !goes_on || !is_thinking || until <= Instant::now() {
+                return slice;
+            }
+            if let Err(error) = self.think() {
+                return Slice { outcome: Err(error), ..slice };
+            }
+        }
+    }
+
+    /// Plays until there is something to think about, the steps are taken, the time is over, or the environment has raised.
+    fn play(&self, inner: &mut Inner, steps: u64, until: Instant) -> Slice {
+        let Inner { session, world } = inner;
+        if let World::Python(world) = world
+            && self.is_shared.swap(false, Ordering::Relaxed)
+            && let Err(error) = world.synchronise()
+        {
+            return Slice::raised(error);
+        }
+        let repeats = world.get().repeats();
+        let is_enough = |taken: u64, in_episode: bool| steps <= taken && (repeats || !in_episode);
+        if is_enough(session.tally().steps, false) {
+            return Slice::ended(true);
+        }
+        let mut units = 0u32;
+        let mut is_late = false;
+        let alarm = world.alarm();
+        let outcome = session.run_until_thought(world.get(), &mut |tally, in_episode| {
+            units += 1;
+            is_late |= units.is_multiple_of(UNITS_A_LOOK) && until <= Instant::now();
+            !alarm.load(Ordering::Relaxed) && !is_late && !is_enough(tally.steps, in_episode)
+        });
+        let (raised, is_enough) = (world.raised(), is_enough(session.tally().steps, false));
+        Slice { outcome: outcome.map_err(|error| error.to_string()), raised, is_enough }
     }
 
     /// The history in memory, signed with a key that nobody keeps: whoever needs an anchor keeps the head.
     fn written(&self, py: Python<'_>) -> PyResult<MemoryStore> {
-        let inner = self.open()?;
+        let inner = self.open(py)?;
         let session = &inner.session;
         let name: &str = &self.name;
         let write = || -> Result<MemoryStore, String> {
@@ -348,8 +463,7 @@ impl Session {
             Ok(journal.into_store())
         };
         // The guard stays here: what is written is read from one state.
-        let _ = py;
-        write().map_err(refused)
+        py.detach(write).map_err(refused)
     }
 }
 

@@ -134,7 +134,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     """Many episodes of one game side by side; 256 of them are one block of bits where the game has that form.
 
     An episode that is over is followed by the next one in the same step, so that what is seen is the new one. Episodes end
-    by their own rules and are never cut off, so that nothing depends on the last observation.
+    by their own rules and are never cut off, so that nothing depends on the last observation. A list of seeds, one for each
+    environment, is taken together: the same list brings the same episodes, and every seed of it counts.
 
     >>> envs = VectorEnv("parity", num_envs=512, n=16)
     >>> observations, _ = envs.reset(seed=1)
@@ -175,11 +176,21 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         self._never = np.zeros(self.num_envs, dtype=np.bool_)
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None):
-        if isinstance(seed, (list, tuple)):
-            seed = next((one for one in seed if one is not None), None)
-        super().reset(seed=seed)
+        super().reset(seed=self._one_seed(seed) if isinstance(seed, (list, tuple, np.ndarray)) else seed)
         bits = self._lanes.reset(int(self.np_random.integers(0, 2**63)))
         return (bits if self.bits else self._nothing.copy()), {}
+
+    def _one_seed(self, seeds: Any) -> int | None:
+        """One seed that depends on all of a list: lanes that share their draws cannot each have a seed of its own."""
+        if len(seeds) != self.num_envs:
+            raise BemError(f"there are {len(seeds)} seeds for {self.num_envs} environments; give one seed, or one for each")
+        for seed in seeds:
+            if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+                raise BemError(f"a seed is {seed!r}; a whole number from 0 on is needed, or None")
+        if all(seed is None for seed in seeds):
+            return None
+        known = [np.random.SeedSequence().entropy if seed is None else int(seed) for seed in seeds]
+        return int(np.random.SeedSequence(known).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
     def step(self, actions: Any):
         array = np.asarray(actions)

@@ -17,10 +17,11 @@ from bem import _bem, spaces
 from bem._bem import BemError
 from bem.circuit import Circuit
 from bem.envs import Env
+from bem.wrappers import Binarize
 
 _MAGIC = b"bem learner 1\n"
 # A slice of work: Ctrl-C, callbacks and the progress bar wait for its end.
-_SLICE_MS = 50
+_SLICE_MS = 20
 # Episodes and steps that are played at random to see how large rewards are, where nobody has said it.
 _PROBE_EPISODES = 16
 _PROBE_STEPS = 1_000
@@ -125,7 +126,7 @@ class Learner:
         self._name = _name_of(env)
         self._env = env
         self._circuit: Circuit | None = None
-        self.probe_steps = 0
+        self.probe_steps = _played_before(env)
         game = _native(env)
         if game is not None and horizon is None and reward_range is None and return_range is None and repeats is None:
             self._repeats = True
@@ -157,7 +158,7 @@ class Learner:
     def _probe(self, world: _World, horizon: int) -> tuple[tuple[int, int], bool]:
         """Plays at random: the range of rewards in milli-units, and whether a seed brings an episode back."""
         random = np.random.default_rng(self.seed)
-        low, high, repeats, inexact = 0.0, 0.0, True, None
+        low, high, repeats, inexact, before = 0.0, 0.0, True, None, self.probe_steps
         for episode in range(_PROBE_EPISODES):
             seed, played = int(random.integers(0, 2**62)), []
             seen = [world.reset(seed)]
@@ -178,7 +179,7 @@ class Learner:
                     self.probe_steps += 1
                     if not repeats:
                         break
-            if _PROBE_STEPS <= self.probe_steps:
+            if _PROBE_STEPS <= self.probe_steps - before:
                 break
         if not np.isfinite([low, high]).all():
             raise BemError("the environment paid NaN or infinity; rewards are finite numbers")
@@ -201,8 +202,9 @@ class Learner:
     ) -> "Learner":
         """Takes so many more steps in the environment, measuring candidates included.
 
-        ``callback(learner)`` is called some times a second and stops by returning ``False``. Ctrl-C stops between two
-        units of work; the learner is whole then, and ``learn`` goes on.
+        ``callback(learner)`` is called some times a second and stops by returning ``False``. Ctrl-C comes back at once;
+        the learner is whole then, and ``learn`` goes on. A search or a proof that was under way is finished beside whatever
+        is done next, and what asks for the learner before that waits for it.
         """
         steps = _whole("total_timesteps", total_timesteps, 0, 2**40)
         session, start = self._open(), self.num_timesteps
@@ -250,7 +252,7 @@ class Learner:
     @property
     def num_timesteps(self) -> int:
         """Steps taken in the environment so far."""
-        return self.summary()["steps"]
+        return self._open().steps
 
     @property
     def circuit(self) -> Circuit:
@@ -275,8 +277,8 @@ class Learner:
         return self._open().decisions()
 
     def summary(self) -> dict[str, Any]:
-        """Counts, the hypothesis in words, and the head of the history."""
-        return self._open().state()
+        """Counts, the hypothesis in words, and the head of the history; ``probe_steps`` were played at random before."""
+        return {**self._open().state(), "probe_steps": self.probe_steps}
 
     def export(self, format: str = "c") -> Any:
         """The policy as a program or a circuit: c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net."""
@@ -417,6 +419,15 @@ def _step_limit(env: gymnasium.Env) -> int | None:
         if isinstance(limit, (int, np.integer)):
             return int(limit)
     return None
+
+
+def _played_before(env: gymnasium.Env) -> int:
+    """Steps that wrappers have played at random to look for thresholds."""
+    steps = 0
+    while isinstance(env, gymnasium.Wrapper):
+        steps += env.probe_steps if isinstance(env, Binarize) else 0
+        env = env.env
+    return steps
 
 
 def _bar(steps: int):

@@ -23,7 +23,7 @@ mod twins;
 mod workload;
 mod worlds;
 
-use crate::{build, built_bem, ladder, output, root, run, target};
+use crate::{build, built_bem, ladder, output, python, root, run, target};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -194,7 +194,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "transfer",
-        about: "ten settings at twice the size with what was learned before, against from scratch: five seeds x N",
+        about: "ten families at twice the size with what was learned before, against from scratch: five seeds x N",
         run: pipeline::transfer,
     },
     Part {
@@ -208,11 +208,25 @@ const PARTS: &[Part] = &[
         run: pipeline::ray,
     },
     Part {
+        name: "python_calls",
+        about: "random calls of the Python package with good, wrong and absurd arguments, another seed each time: 10^5 x N",
+        run: python_calls,
+    },
+    Part {
         name: "soak",
         about: "a server under load with images for a minute x N: memory, disk and cost of a step; an hour at scale 60",
         run: soak::soak,
     },
 ];
+
+/// The test of random calls at length, in the environment of the tests of the package.
+fn python_calls(scale: u64) -> Result<()> {
+    for seed in 1..=scale {
+        let set = [("BEM_CALLS", "100000".to_string()), ("BEM_SEED", seed.to_string())];
+        python::test_with(&["tests/test_any_calls.py"], &set)?;
+    }
+    Ok(())
+}
 
 /// The tests of the decision service at length.
 fn serve(scale: u64) -> Result<()> {

@@ -479,6 +479,18 @@ impl Learner {
         self.flight.is_some()
     }
 
+    /// Whether the next unit asks nothing of the world: a search, or the condition of a patch. These are the long ones.
+    pub fn is_thinking(&self) -> bool {
+        let is_apart = self.flight.is_some() || self.hearing.apart.is_running();
+        match self.phase {
+            Phase::Judge => !is_apart,
+            Phase::Collect => {
+                !is_apart && self.workload.act_until(self.candidates.next_search()) <= self.tally.steps
+            }
+            Phase::Start | Phase::Measure(_) | Phase::Over => false,
+        }
+    }
+
     /// Whether a copy of the learner tries what people said, and the learner itself waits.
     pub fn is_set_aside(&self) -> bool {
         self.hearing.apart.is_running()

@@ -61,10 +61,11 @@ impl World {
         let stream = if from_layout { &mut self.layout } else { &mut self.dynamics };
         let mut place = stream.below(u64::from(count)) as u32;
         for (y, row) in rows.iter().enumerate() {
-            match ones(*row).nth(place as usize) {
-                Some(x) => return Some(Cell { x: x as i32, y: y as i32 }),
-                None => place -= row.count_ones(),
+            let here = row.count_ones();
+            if place < here {
+                return ones(*row).nth(place as usize).map(|x| Cell { x: x as i32, y: y as i32 });
             }
+            place -= here;
         }
         None
     }
