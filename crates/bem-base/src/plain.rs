@@ -98,6 +98,10 @@ fn rules(words: &str) -> Option<String> {
         let pairs = quantity(count, "pair");
         return Some(format!("forbids {pairs} of observation and action that the user rules out"));
     }
+    if let Some([count]) = holes(words, "forbid {} patterns of observation and action that the user rules out") {
+        let patterns = quantity(count, "pattern");
+        return Some(format!("forbids {patterns} of observation and action that the user rules out"));
+    }
     if let Some([count]) = holes(words, "forbid {} actions that were BAD") {
         return Some(match count {
             "1" => "forbids 1 action that was bad".to_string(),

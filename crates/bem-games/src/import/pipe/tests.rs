@@ -223,7 +223,7 @@ fn named_values_become_bits_and_rules_over_them_are_kept() {
     // From 22.25 on action 1 is forbidden, whatever the mode; and it is with mode 2, where it is BAD.
     let forbids = |text: &str, action: u16| {
         let observation = encoder.encode_json(text).unwrap();
-        world.forbidden().contains(&Forbidden { observation, action })
+        Forbidden::forbids(world.forbidden(), observation, action)
     };
     assert!(forbids(r#"{"temp":22.25,"mode":0}"#, 1) && forbids(r#"{"temp":25,"mode":1}"#, 1));
     assert!(!forbids(r#"{"temp":22.249,"mode":0}"#, 1) && !forbids(r#"{"temp":25,"mode":1}"#, 0));
