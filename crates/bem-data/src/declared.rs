@@ -8,8 +8,9 @@
 
 use crate::feature::Value;
 use crate::{DataError, Encoder, Feature, FeatureKind, NumberCode, Rule, grid};
-use bem_base::environment::{Bits, Forbidden};
+use bem_base::environment::{Bits, Forbidden, Pattern};
 use bem_base::forbidden::Unkept;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +85,7 @@ impl Declared {
                 return Err(rule.too_many(FORBIDDEN_MAX));
             }
         }
-        declared.forbidden = checked(pairs, &declared.encoder, actions)?;
+        declared.forbidden = declared.encoder.checked(pairs, actions)?;
         Ok(declared)
     }
 
@@ -112,7 +113,7 @@ impl Declared {
                 |action: &u16| declared.forbidding().any(|rule| rule.concerns(*action) && rule.holds(values));
             pairs.extend((0..actions).filter(forbids).map(|action| Forbidden::whole(observation, action)));
         }
-        declared.forbidden = checked(pairs, &declared.encoder, actions)?;
+        declared.forbidden = declared.encoder.checked(pairs, actions)?;
         Ok(Some((declared, rows)))
     }
 
@@ -205,18 +206,51 @@ fn parts(texts: &Texts<'_>, actions: u16) -> Result<Option<Parts>, DataError> {
     Ok(Some((features, bad, forbid)))
 }
 
+impl Encoder {
+    fn checked(&self, pairs: BTreeSet<Forbidden>, actions: u16) -> Result<Vec<Forbidden>, DataError> {
+        checked(pairs, (self.bits(), actions), |seen| self.pattern_is(seen))
+    }
+}
+
+/// One forbidden pair as a line says it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    obs: String,
+    action: u64,
+}
+
+/// What must never be done where observations are bits without names: `[{"obs":"01-","action":1}]`, a dash for a bit that may
+/// be any. In rising order; for every observation some action is left.
+pub fn forbidden_bits(text: &str, bits: usize, actions: u16) -> Result<Vec<Forbidden>, DataError> {
+    let form = "\"forbidden\" must be a list such as [{\"obs\":\"01-\",\"action\":1}]";
+    let pairs: Vec<Pair> = serde_json::from_str(text).map_err(|_| DataError::new(form))?;
+    let read = |(place, Pair { obs, action }): (usize, &Pair)| {
+        let named = |reason: String| DataError(format!("\"forbidden\" entry {place}: {reason}"));
+        let seen = Pattern::from_text(obs).filter(|_| obs.len() == bits).ok_or_else(|| {
+            named(format!("\"obs\" is {obs:?}; it must be {bits} zeros, ones and dashes, a dash for any"))
+        })?;
+        let known = u16::try_from(*action).ok().filter(|action| *action < actions);
+        let action =
+            known.ok_or_else(|| named(format!("\"action\" is {action}; it must be 0 to {}", actions - 1)))?;
+        Ok(Forbidden { seen, action })
+    };
+    let pairs: BTreeSet<Forbidden> = pairs.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    checked(pairs, (bits, actions), |seen| seen.to_text(bits))
+}
+
 /// The pairs in order, if they can be kept to: they leave an action for every observation, and are few enough.
 fn checked(
     pairs: BTreeSet<Forbidden>,
-    encoder: &Encoder,
-    actions: u16,
+    world: (usize, u16),
+    said: impl Fn(&Pattern) -> String,
 ) -> Result<Vec<Forbidden>, DataError> {
     let pairs: Vec<Forbidden> = pairs.into_iter().collect();
-    match Forbidden::with_instead(&pairs, (encoder.bits(), actions), FORBIDDEN_MAX) {
+    match Forbidden::with_instead(&pairs, world, FORBIDDEN_MAX) {
         Ok(_) => Ok(pairs),
         Err(Unkept::NothingLeft(seen)) => Err(DataError(format!(
             "every action is forbidden for some observation ({}): one must be left",
-            encoder.pattern_is(&seen)
+            said(&seen)
         ))),
         Err(Unkept::TooMany) => Err(DataError(format!(
             "what is forbidden takes more than {FORBIDDEN_MAX} patterns of bits with their actions; that many are allowed: \
@@ -303,6 +337,29 @@ mod tests {
         assert!(error.contains("(temp >= ") && error.contains("door = 1"), "{error}");
         let apart = r#"[{"if":{"hour":[22,23]},"action":[0,1]},{"if":{"hour":[1,21]},"action":[1,2]},{"if":{"hour":0},"action":[0,2]}]"#;
         assert!(of(apart, 1).is_ok());
+    }
+
+    #[test]
+    fn pairs_of_bits_are_read_with_dashes_and_wrong_ones_are_named() {
+        let read = |text: &str| forbidden_bits(text, 3, 2).map_err(|error| error.to_string());
+        let found = read(r#"[{"obs":"1-0","action":1},{"obs":"011","action":0},{"obs":"1-0","action":1}]"#);
+        let found = found.unwrap();
+        assert_eq!(found.len(), 2);
+        assert!(Forbidden::forbids(&found, Bits([0b011, 0, 0, 0]), 1));
+        assert!(Forbidden::forbids(&found, Bits([0b110, 0, 0, 0]), 0));
+        for (text, want) in [
+            ("{}", "\"forbidden\" must be a list"),
+            (r#"[{"obs":"01","action":1}]"#, "\"forbidden\" entry 0: \"obs\" is \"01\"; it must be 3 zeros"),
+            (r#"[{"obs":"01x","action":1}]"#, "\"forbidden\" entry 0: \"obs\" is \"01x\""),
+            (r#"[{"obs":"011","action":2}]"#, "\"forbidden\" entry 0: \"action\" is 2; it must be 0 to 1"),
+            (
+                r#"[{"obs":"1--","action":0},{"obs":"--1","action":1}]"#,
+                "every action is forbidden for some observation (1-1)",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(want), "{error}");
+        }
     }
 
     #[test]

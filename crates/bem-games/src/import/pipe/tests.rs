@@ -252,6 +252,27 @@ fn wrong_declarations_name_the_field() {
     );
 }
 
+#[test]
+fn programs_that_show_bits_list_what_must_never_be_done() {
+    let with = |pairs: &str| HELLO.replace("\"fields\"", &format!("\"forbidden\":{pairs},\"fields\""));
+    let world =
+        PipeWorld::open(script(&[&with(r#"[{"obs":"1-0","action":1},{"obs":"011","action":0}]"#)])).unwrap();
+    let forbids =
+        |number: u64, action: u16| Forbidden::forbids(world.forbidden(), Bits([number, 0, 0, 0]), action);
+    assert!(forbids(0b001, 1) && forbids(0b011, 1) && !forbids(0b101, 1) && forbids(0b110, 0));
+    let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
+    for (line, want) in [
+        (with(r#"[{"obs":"1-","action":1}]"#), "line 1: \"forbidden\" entry 0: \"obs\" is \"1-\""),
+        (with("7"), "line 1: \"forbidden\" must be a list"),
+        (
+            NAMED.replace("\"actions\"", "\"forbidden\":[],\"actions\""),
+            "line 1: \"forbidden\" goes with \"obs_bits\"",
+        ),
+    ] {
+        assert!(open(&line).starts_with(want), "{}", open(&line));
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn no_traffic_makes_the_world_panic(
