@@ -103,7 +103,8 @@ impl Rule {
             }
             let bits = column.low..column.low + column.width;
             let joined = |one: Pattern, part: &Pattern| {
-                let asked = bits.clone().filter_map(|bit| Some((usize::from(bit), part.bit(usize::from(bit))?)));
+                let asked =
+                    bits.clone().filter_map(|bit| Some((usize::from(bit), part.bit(usize::from(bit))?)));
                 asked.fold(one, |one, (bit, value)| one.with(bit, value))
             };
             all = all.iter().flat_map(|one| parts.iter().map(|part| joined(*one, part))).collect();

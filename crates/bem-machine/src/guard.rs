@@ -39,13 +39,11 @@ impl Guard {
         let is_allowed = |rule: &Rule| match rule.seen.only() {
             Some(observation) => guard.rules_for(&observation).all(|other| other.forbidden != rule.instead),
             None => {
-                let forbids =
-                    |other: &Rule| other.forbidden == rule.instead && other.seen.meets(&rule.seen);
+                let forbids = |other: &Rule| other.forbidden == rule.instead && other.seen.meets(&rule.seen);
                 !guard.rules.iter().any(forbids)
             }
         };
-        let is_sound =
-            |rule: &Rule| rule.forbidden < actions && rule.instead < actions && is_allowed(rule);
+        let is_sound = |rule: &Rule| rule.forbidden < actions && rule.instead < actions && is_allowed(rule);
         let is_once = |pair: &[Rule]| (pair[0].seen, pair[0].forbidden) != (pair[1].seen, pair[1].forbidden);
         let is_valid = guard.rules.len() <= RULES_MAX
             && guard.rules.windows(2).all(is_once)

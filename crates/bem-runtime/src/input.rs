@@ -181,10 +181,9 @@ impl WorldSpec {
         }
         match Forbidden::with_instead(&self.forbidden, (width, actions), FORBIDDEN_MAX) {
             Ok(_) => Ok(()),
-            Err(Unkept::NothingLeft(seen)) => refuse(format!(
-                "forbidden leaves no action for some observation: {}",
-                seen.to_text(width)
-            )),
+            Err(Unkept::NothingLeft(seen)) => {
+                refuse(format!("forbidden leaves no action for some observation: {}", seen.to_text(width)))
+            }
             Err(Unkept::TooMany) => {
                 refuse(format!("forbidden takes more than {FORBIDDEN_MAX} patterns of what is seen"))
             }

@@ -76,9 +76,13 @@ fn wrong_rules_are_refused_by_field_and_name_what_is_allowed() {
     assert_eq!(client.ask("POST", "/v1/worlds", &wide).0, 201);
     let (_, made) = client.ask("GET", "/v1/worlds/wide", &Value::Null);
     let pairs = made["forbidden"].as_array().expect("a list");
-    assert!(pairs.len() <= 4 && pairs.iter().all(|pair| pair["obs"].as_str().is_some_and(|obs| obs.ends_with('-'))));
+    assert!(
+        pairs.len() <= 4
+            && pairs.iter().all(|pair| pair["obs"].as_str().is_some_and(|obs| obs.ends_with('-')))
+    );
     // What is shown may be declared again.
-    (wide["name"], wide["forbidden"], wide["forbid"]) = (json!("again"), made["forbidden"].clone(), json!([]));
+    (wide["name"], wide["forbidden"], wide["forbid"]) =
+        (json!("again"), made["forbidden"].clone(), json!([]));
     assert_eq!(client.ask("POST", "/v1/worlds", &wide).0, 201);
     // A pair that is named and one that follows from a rule leave nothing together.
     let mut both = with("forbid", json!([{ "if": { "door": 1 }, "action": [0, 1] }]));

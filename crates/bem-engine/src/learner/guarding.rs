@@ -56,7 +56,8 @@ impl Learner {
         }
         let world = (usize::from(self.shape.observation_bits), self.shape.actions);
         let Ok(kept) = Forbidden::with_instead(forbidden, world, RULES_MAX) else { return false };
-        let rule = |(pair, instead): (Forbidden, u16)| Rule { seen: pair.seen, forbidden: pair.action, instead };
+        let rule =
+            |(pair, instead): (Forbidden, u16)| Rule { seen: pair.seen, forbidden: pair.action, instead };
         let mut rules: Vec<Rule> = kept.into_iter().map(rule).collect();
         rules.sort_unstable();
         rules.dedup();
@@ -119,7 +120,11 @@ impl Learner {
                 let Some(instead) = better.max_by_key(|action| (mean(action), Reverse(**action))) else {
                     continue;
                 };
-                rules.push(Rule { seen: Pattern::whole(*observation), forbidden: *forbidden, instead: *instead });
+                rules.push(Rule {
+                    seen: Pattern::whole(*observation),
+                    forbidden: *forbidden,
+                    instead: *instead,
+                });
                 (added, counted) = (added + 1, counted + pair.count);
                 lower_bound = lower_bound.min(surely_worse_by(*pair, actions[instead], odds));
             }

@@ -98,7 +98,8 @@ impl Family {
         let place = |bit: u16| all.binary_search(&bit).ok().map(Signal::input);
         let mut builder = Builder::new(all.len() + memory_bits);
         // A bit that nobody looks at has no signal, and none is asked for.
-        let observation: Vec<Signal> = (0..seen as u16).map(|bit| place(bit).unwrap_or(Signal::FALSE)).collect();
+        let observation: Vec<Signal> =
+            (0..seen as u16).map(|bit| place(bit).unwrap_or(Signal::FALSE)).collect();
         let inputs: Vec<Signal> = reads
             .iter()
             .map(|bit| observation[usize::from(*bit)])
@@ -127,7 +128,13 @@ fn fires(frozen: &FrozenCircuit, rule: &Rule) -> bool {
     (0..1u64 << free.saturating_sub(6)).any(|block| {
         let mut place = 0;
         let word = |bit: &Option<bool>| match bit {
-            Some(value) => if *value { u64::MAX } else { 0 },
+            Some(value) => {
+                if *value {
+                    u64::MAX
+                } else {
+                    0
+                }
+            }
             None => {
                 place += 1;
                 let is_set = |case: &u64| (64 * block + case) >> (place - 1) & 1 == 1;

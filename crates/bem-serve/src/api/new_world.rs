@@ -142,7 +142,8 @@ fn read_groups(list: Option<Vec<Value>>) -> Result<Vec<Field>, Failure> {
 fn read_pair(pair: &Value, bits: u16, encoder: Option<&Encoder>) -> Result<Forbidden, Failure> {
     let wrong = || {
         let form = "forbidden must be a list of {\"obs\": ..., \"action\": ...}";
-        let seen = format!("obs is {bits} zeros, ones and dashes (a dash: any), or an object of all named values");
+        let seen =
+            format!("obs is {bits} zeros, ones and dashes (a dash: any), or an object of all named values");
         Failure::bad("forbidden", format!("{form}: {seen}"))
     };
     let action = pair["action"].as_u64().and_then(|action| u16::try_from(action).ok()).ok_or_else(wrong)?;

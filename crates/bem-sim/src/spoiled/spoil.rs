@@ -150,8 +150,7 @@ impl Specimen {
             // Two rules that lead in a circle.
             (rule, 4) => {
                 let back = Rule { forbidden: rule.instead, instead: rule.forbidden, ..*rule };
-                others
-                    .retain(|rule| (rule.seen, rule.forbidden) != (back.seen, back.forbidden));
+                others.retain(|rule| (rule.seen, rule.forbidden) != (back.seen, back.forbidden));
                 others.push(back);
                 others.sort_by_key(|rule| (rule.seen, rule.forbidden));
                 true
