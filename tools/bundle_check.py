@@ -14,7 +14,8 @@ It shares no code with the Rust crates. It checks
   4. that the figures are those of that file, for this circuit;
   5. that the circuit does what the rules state, for every input: it writes the clauses down anew from circuit and rules
      and checks the LRAT proof against them by unit propagation, or tries every case of at most 20 inputs;
-  6. that no forbidden action is ever taken, whatever is remembered, in the same two ways;
+  6. that no forbidden action is ever taken, whatever is remembered and whatever the bits are that a pair leaves free, in
+     the same two ways;
   7. where features have names, that they have their one form and fill the bits that are seen.
 
 It does not check that the whole history is sound (`bem verify` and `python/tlog_verify.py` do that), nor the world.
@@ -448,12 +449,14 @@ def check_forbidden(body, code):
     policy = body["policy"]
     certificates = body["certificates"]["forbidden"]
     need(len(body["forbidden"]) == len(certificates), "another number of certificates than forbidden pairs")
+    is_free = any("-" in pair["observation"] for pair in body["forbidden"])
+    need(is_free == (body["format"] == "bem-bundle-3"), "bits that are free belong to format 3, which has some")
     for pair, certificate in zip(body["forbidden"], certificates):
         seen, action = pair["observation"], pair["action"]
-        need(len(seen) == policy["observation_bits"] and set(seen) <= {"0", "1"}, "a forbidden observation has another form")
+        need(len(seen) == policy["observation_bits"] and set(seen) <= {"0", "1", "-"}, "a forbidden observation has another form")
         need(is_number(action, 0, policy["actions"] - 1), "a forbidden action is none")
         gates = Gates(policy)
-        fixed = [seen[bit] == "1" for bit in policy["reads"]] + [None] * policy["memory_bits"]
+        fixed = [{"0": False, "1": True, "-": None}[seen[bit]] for bit in policy["reads"]] + [None] * policy["memory_bits"]
         wanted = [(output, action >> bit & 1) for bit, output in enumerate(policy["outputs"][:code])]
         if certificate["kind"] == "exhaustive":
             need(certificate["proof"] == "", "every case is tried without a proof")
@@ -510,7 +513,7 @@ def feature_bits(feature):
 
 
 def check_features(body):
-    if body["format"] == "bem-bundle-1":
+    if "features" not in body:
         return
     features = body["features"]
     need(isinstance(features, list) and features, "there are no features")
@@ -591,6 +594,11 @@ def check_figures(body, size, root):
     raise Refused("the file of figures does not name this policy")
 
 
+def may_name(body):
+    """Format 2 says what its bits mean; format 3 may."""
+    return body["format"] == "bem-bundle-2" or body["format"] == "bem-bundle-3" and "features" in body
+
+
 def check(data, public_key=None):
     need(len(data) <= BYTES_MAX, "the file is too large")
     text = data.decode("utf-8")
@@ -599,9 +607,9 @@ def check(data, public_key=None):
     need(set(bundle) == PARTS[""], "the file has other parts")
     body = bundle["body"]
     for part, value in (("body", body), ("policy", body["policy"]), ("provenance", body["provenance"])):
-        named = {"features"} if part == "body" and body["format"] == "bem-bundle-2" else set()
+        named = {"features"} if part == "body" and may_name(body) else set()
         need(set(value) == PARTS[part] | named, f"{part} has other parts")
-    need(body["format"] in ("bem-bundle-1", "bem-bundle-2"), "another format")
+    need(body["format"] in ("bem-bundle-1", "bem-bundle-2", "bem-bundle-3"), "another format")
     key = unhex(body["provenance"]["public_key"], "the public key is not hexadecimal")
     need(public_key is None or public_key == key.hex(), "signed by another key")
     spelling = spelled(body).encode()

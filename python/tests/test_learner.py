@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import threading
@@ -75,6 +76,69 @@ def test_a_sample_of_toy_text_is_learned_to_one_percent_of_its_exact_optimum(nam
     optimum, value = table.optimum(), table.value(learner)
     assert value <= optimum + 1e-9
     assert optimum - value <= 0.01 * abs(optimum), (value, optimum)
+
+
+class Warm(gymnasium.Env):
+    """Action 2 pays best and must not be taken from 28 on; else what the door says pays."""
+
+    observation_space = spaces.Dict(
+        {
+            "temp": spaces.Discrete(100, start=-40),
+            "rest": spaces.MultiDiscrete([64, 24]),
+            "door": spaces.Discrete(2),
+        }
+    )
+    action_space = spaces.Discrete(3, start=1)
+    horizon = 4
+
+    def _look(self):
+        draw = self.np_random.integers
+        self.seen = {"temp": int(draw(-40, 60)), "rest": draw(0, [64, 24]), "door": int(draw(0, 2))}
+        return self.seen
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._look(), {}
+
+    def step(self, action):
+        assert not (self.seen["temp"] >= 28 and action == 3), "the forbidden action was tried"
+        reward = 1.0 if action == 3 else 0.6 * float(action - 1 == self.seen["door"])
+        self.steps += 1
+        return self._look(), reward, self.steps >= 4, False, {}
+
+
+WARM = [{"if": {"temp": ">= 28"}, "action": 3}]
+
+
+def test_what_is_forbidden_is_never_tried_also_after_it_was_saved(tmp_path):
+    learner = bem.Learner(Warm(), seed=1, forbid=WARM).learn(8_000)
+    assert learner.probe_steps > 0
+    first = learner.decisions[0]
+    assert first["kind"] == "GUARD" and first["accepted"] and first["proofs"] > 0
+    assert learner.verify()["verdict"] == "unanchored"
+    learner.save(tmp_path / "warm")
+    again = bem.Learner.load(tmp_path / "warm", env=Warm()).learn(500)
+    draw = np.random.default_rng(1)
+    for temp in range(-40, 60):
+        seen = {"temp": temp, "rest": draw.integers(0, [64, 24]), "door": int(draw.integers(0, 2))}
+        action, _ = again.predict(seen)
+        assert temp < 28 or action != 3, seen
+
+
+def test_rules_make_a_step_bad_and_wrong_ones_are_named():
+    # Without an action a rule is about what is seen after a step: nothing is forbidden, much is BAD.
+    learner = bem.Learner(Warm(), seed=1, forbid=WARM, bad_if=[{"if": {"rest.1": ">= 12"}}]).learn(500)
+    assert learner.num_timesteps == 500
+    for rules, words in [
+        ({"forbid": [{"if": {"heat": 1}, "action": 1}]}, "\"heat\" is no feature; there are temp, rest.0, rest.1, door"),
+        ({"forbid": [{"if": {"door": 1}}]}, "\"action\" is missing"),
+        ({"forbid": [{"if": {"door": 1}, "action": 4}]}, "forbid rule 0: the action 4 is none; it must be 1 to 3"),
+        ({"forbid": [{"if": {"door": 1}, "action": [1, 2, 3]}]}, "every action is forbidden for some observation"),
+        ({"bad_if": "never"}, "a list of rules is needed"),
+    ]:
+        with pytest.raises(bem.BemError, match=re.escape(words)):
+            bem.Learner(Warm(), **rules)
 
 
 def head(learner):

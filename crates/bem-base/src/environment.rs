@@ -7,6 +7,8 @@
 use crate::encode::{DecodeError, Reader, Writer};
 use crate::limits::OBSERVATION_BITS_MAX;
 
+pub use crate::forbidden::{Forbidden, Pattern};
+
 /// How many 64-bit words an observation takes.
 pub const OBSERVATION_WORDS: usize = OBSERVATION_BITS_MAX / 64;
 
@@ -190,24 +192,6 @@ pub struct Outcome {
     /// The step did something that must not happen.
     #[doc(alias = "BAD_t")]
     pub bad: bool,
-}
-
-/// An action that must never be taken for what is seen: the user says so before anything is played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Forbidden {
-    /// What is seen.
-    pub observation: Bits,
-    /// What must not be done then.
-    pub action: u16,
-}
-
-impl Forbidden {
-    /// The actions that are left for what is seen, in rising order; what is forbidden must be in rising order too.
-    pub fn left(forbidden: &[Forbidden], observation: Bits, actions: u16) -> impl Iterator<Item = u16> {
-        let is_left =
-            move |action: &u16| forbidden.binary_search(&Forbidden { observation, action: *action }).is_err();
-        (0..actions).filter(is_left)
-    }
 }
 
 /// The reward of an earlier step of the episode, which comes late.

@@ -8,6 +8,7 @@ pub mod digest;
 pub mod encode;
 pub mod environment;
 pub mod fixed;
+pub mod forbidden;
 pub mod ids;
 pub mod lanes;
 pub mod limits;

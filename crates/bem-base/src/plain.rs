@@ -98,6 +98,12 @@ fn rules(words: &str) -> Option<String> {
         let pairs = quantity(count, "pair");
         return Some(format!("forbids {pairs} of observation and action that the user rules out"));
     }
+    if let Some([count]) =
+        holes(words, "forbid {} patterns of observation and action that the user rules out")
+    {
+        let patterns = quantity(count, "pattern");
+        return Some(format!("forbids {patterns} of observation and action that the user rules out"));
+    }
     if let Some([count]) = holes(words, "forbid {} actions that were BAD") {
         return Some(match count {
             "1" => "forbids 1 action that was bad".to_string(),
@@ -265,6 +271,10 @@ mod tests {
             (
                 "forbid 1 pairs of observation and action that the user rules out",
                 "forbids 1 pair of observation and action that the user rules out",
+            ),
+            (
+                "forbid 7 patterns of observation and action that the user rules out",
+                "forbids 7 patterns of observation and action that the user rules out",
             ),
             ("forbid 1 actions that were BAD", "forbids 1 action that was bad"),
             ("forbid 3 actions that were BAD", "forbids 3 actions that were bad"),

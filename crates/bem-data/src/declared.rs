@@ -1,18 +1,20 @@
 //! What a world of one's own declares about itself: named features, what is BAD, and what must never be done.
 //!
 //! `"bad_if"` lists rules over features. One without an action is about what is seen after a step; one with actions is about
-//! what was seen before it, and then these actions are not only BAD but forbidden, like those of `"forbid"`. Forbidden pairs
-//! of observation and action are listed in full, so that a machine can prove that it never takes one. What was declared has
-//! one spelling ([`Declared::to_json`]) that is kept with a served world. Must not know games, files or who is served.
-//! Clauses: GLE-9, VM-17, SCC-5, LOG-5; decision D-226.
+//! what was seen before it, and then these actions are not only BAD but forbidden, like those of `"forbid"`. What is forbidden
+//! is listed as patterns of the bits that a rule looks at, so that a machine can prove that it never does it, however much else
+//! is seen. What was declared has one spelling ([`Declared::to_json`]) that is kept with a served world. Must not know games,
+//! files or who is served. Clauses: GLE-9, VM-17, SCC-5, LOG-5; decisions D-226, D-275.
 
 use crate::feature::Value;
 use crate::{DataError, Encoder, Feature, FeatureKind, NumberCode, Rule, grid};
-use bem_base::environment::{Bits, Forbidden};
+use bem_base::environment::{Bits, Forbidden, Pattern};
+use bem_base::forbidden::Unkept;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Forbidden pairs of one world: as many as a guard may hold.
+/// Patterns of bits with a forbidden action, of one world: as many as a guard may hold.
 pub const FORBIDDEN_MAX: usize = 4_096;
 
 /// The texts of the declarations, as they stand in a file or a line.
@@ -47,7 +49,7 @@ impl Declared {
 
     /// Features of a world of which only the bounds are known, with what is BAD and what is forbidden. Numbers become binary
     /// fields, which is the code that planners do better with; a learner looks at more of a field's bits only where they tell
-    /// something. The grid is the finest of those allowed at which the forbidden pairs can be listed. Decisions D-52, D-241.
+    /// something. The grid is the finest of those allowed at which few patterns say what is forbidden. Decisions D-52, D-241.
     pub fn of_world(
         features: &[Feature],
         (bad, forbid): (&[Rule], &[Rule]),
@@ -75,12 +77,15 @@ impl Declared {
         let mut declared = Declared { encoder, forbidden: Vec::new(), bad, forbid };
         let mut pairs = BTreeSet::new();
         for rule in declared.forbidding() {
-            for observation in rule.observations(&declared.encoder, FORBIDDEN_MAX)? {
+            for seen in rule.patterns(&declared.encoder, FORBIDDEN_MAX)? {
                 let of = (0..actions).filter(|action| rule.concerns(*action));
-                pairs.extend(of.map(|action| Forbidden { observation, action }));
+                pairs.extend(of.map(|action| Forbidden { seen, action }));
+            }
+            if FORBIDDEN_MAX < pairs.len() {
+                return Err(rule.too_many(FORBIDDEN_MAX));
             }
         }
-        declared.forbidden = checked(pairs, actions)?;
+        declared.forbidden = declared.encoder.checked(pairs, actions)?;
         Ok(declared)
     }
 
@@ -106,9 +111,9 @@ impl Declared {
             let observation = declared.encoder.encode_values(values);
             let forbids =
                 |action: &u16| declared.forbidding().any(|rule| rule.concerns(*action) && rule.holds(values));
-            pairs.extend((0..actions).filter(forbids).map(|action| Forbidden { observation, action }));
+            pairs.extend((0..actions).filter(forbids).map(|action| Forbidden::whole(observation, action)));
         }
-        declared.forbidden = checked(pairs, actions)?;
+        declared.forbidden = declared.encoder.checked(pairs, actions)?;
         Ok(Some((declared, rows)))
     }
 
@@ -201,21 +206,57 @@ fn parts(texts: &Texts<'_>, actions: u16) -> Result<Option<Parts>, DataError> {
     Ok(Some((features, bad, forbid)))
 }
 
-/// The pairs in order, if they are few enough and leave an action for every observation.
-fn checked(pairs: BTreeSet<Forbidden>, actions: u16) -> Result<Vec<Forbidden>, DataError> {
-    if FORBIDDEN_MAX < pairs.len() {
-        return Err(DataError::new(format!(
-            "{} pairs of observation and action are forbidden; at most {FORBIDDEN_MAX} are allowed",
-            pairs.len()
-        )));
+impl Encoder {
+    fn checked(&self, pairs: BTreeSet<Forbidden>, actions: u16) -> Result<Vec<Forbidden>, DataError> {
+        checked(pairs, (self.bits(), actions), |seen| self.pattern_is(seen))
     }
+}
+
+/// One forbidden pair as a line says it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    obs: String,
+    action: u64,
+}
+
+/// What must never be done where observations are bits without names: `[{"obs":"01-","action":1}]`, a dash for a bit that may
+/// be any. In rising order; for every observation some action is left.
+pub fn forbidden_bits(text: &str, bits: usize, actions: u16) -> Result<Vec<Forbidden>, DataError> {
+    let form = "\"forbidden\" must be a list such as [{\"obs\":\"01-\",\"action\":1}]";
+    let pairs: Vec<Pair> = serde_json::from_str(text).map_err(|_| DataError::new(form))?;
+    let read = |(place, Pair { obs, action }): (usize, &Pair)| {
+        let named = |reason: String| DataError(format!("\"forbidden\" entry {place}: {reason}"));
+        let seen = Pattern::from_text(obs).filter(|_| obs.len() == bits).ok_or_else(|| {
+            named(format!("\"obs\" is {obs:?}; it must be {bits} zeros, ones and dashes, a dash for any"))
+        })?;
+        let known = u16::try_from(*action).ok().filter(|action| *action < actions);
+        let action =
+            known.ok_or_else(|| named(format!("\"action\" is {action}; it must be 0 to {}", actions - 1)))?;
+        Ok(Forbidden { seen, action })
+    };
+    let pairs: BTreeSet<Forbidden> = pairs.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    checked(pairs, (bits, actions), |seen| seen.to_text(bits))
+}
+
+/// The pairs in order, if they can be kept to: they leave an action for every observation, and are few enough.
+fn checked(
+    pairs: BTreeSet<Forbidden>,
+    world: (usize, u16),
+    said: impl Fn(&Pattern) -> String,
+) -> Result<Vec<Forbidden>, DataError> {
     let pairs: Vec<Forbidden> = pairs.into_iter().collect();
-    let same = |pair: &[Forbidden]| pair.iter().all(|one| one.observation == pair[0].observation);
-    let all = usize::from(actions);
-    if pairs.windows(all).any(same) {
-        return Err(DataError::new("every action is forbidden for some observation: one must be left"));
+    match Forbidden::with_instead(&pairs, world, FORBIDDEN_MAX) {
+        Ok(_) => Ok(pairs),
+        Err(Unkept::NothingLeft(seen)) => Err(DataError(format!(
+            "every action is forbidden for some observation ({}): one must be left",
+            said(&seen)
+        ))),
+        Err(Unkept::TooMany) => Err(DataError(format!(
+            "what is forbidden takes more than {FORBIDDEN_MAX} patterns of bits with their actions; that many are allowed: \
+             leave one action that no rule forbids, or use fewer rules"
+        ))),
     }
-    Ok(pairs)
 }
 
 #[cfg(test)]
@@ -254,7 +295,7 @@ mod tests {
             declared.encoder.columns()[0].width
         };
         assert_eq!([levels("[]", 1), levels("[]", 24)], [8, 8]);
-        // Every level is shown by six observations, and two actions are forbidden in each.
+        // What holds always takes one pattern for each action.
         assert_eq!(levels(r#"[{"if":{"temp":">= 0"},"action":[0,1]}]"#, 1), 8);
         let many = r#"[{"name":"a","kind":"number","min":0,"max":1},{"name":"b","kind":"number","min":0,"max":1},
             {"name":"c","kind":"number","min":0,"max":1}]"#;
@@ -263,9 +304,79 @@ mod tests {
             Declared::read(&texts, 3, horizon).unwrap().unwrap().encoder.bits()
         };
         assert_eq!([width(None, 1), width(None, 2)], [24, 18]);
-        // An eighth of 256 levels of each of three numbers is far more than can be listed; of 32 levels it is not.
+        // An eighth of 256 levels of each of three numbers takes few patterns.
         let corner = r#"[{"if":{"a":">= 0.5","b":">= 0.5","c":">= 0.75"},"action":0}]"#;
-        assert_eq!(width(Some(corner), 1), 15);
+        assert_eq!(width(Some(corner), 1), 24);
+    }
+
+    /// Three numbers, a choice and a bit: far more observations than could be listed.
+    const WIDE: &str = r#"[{"name":"temp","kind":"number","min":-40,"max":60},{"name":"load","kind":"number","min":0,"max":100},
+        {"name":"age","kind":"number","min":0,"max":30},{"name":"hour","kind":"choice","of":24},{"name":"door","kind":"bit"}]"#;
+
+    #[test]
+    fn one_rule_over_one_of_many_features_takes_few_patterns() {
+        let of = |forbid: &str, horizon: u32| {
+            let texts = Texts { features: Some(WIDE), bad_if: None, forbid: Some(forbid) };
+            Declared::read(&texts, 3, horizon).map(|declared| declared.expect("there are features"))
+        };
+        for horizon in [1, 24] {
+            let warm = of(r#"[{"if":{"temp":">= 28"},"action":2}]"#, horizon).unwrap();
+            let temp = &warm.encoder.columns()[0];
+            assert!(warm.forbidden.len() <= usize::from(temp.width), "{}", warm.forbidden.len());
+            for (value, wanted) in [("27.999", false), ("28", true), ("60", true), ("-40", false)] {
+                let row = format!("{{\"temp\":{value},\"load\":7,\"age\":3,\"hour\":23,\"door\":1}}");
+                let seen = warm.encoder.encode_json(&row).unwrap();
+                assert_eq!(Forbidden::forbids(&warm.forbidden, seen, 2), wanted, "{value}");
+                assert!(!Forbidden::forbids(&warm.forbidden, seen, 1));
+            }
+            assert_eq!(Declared::from_json(&warm.to_json(), 3).unwrap(), warm);
+        }
+        // Where nothing is left it is said where; tests that exclude each other leave enough.
+        let all = r#"[{"if":{"temp":">= 28"},"action":2},{"if":{"door":1},"action":[0,1]}]"#;
+        let error = of(all, 1).unwrap_err().to_string();
+        assert!(error.contains("(temp >= ") && error.contains("door = 1"), "{error}");
+        let apart = r#"[{"if":{"hour":[22,23]},"action":[0,1]},{"if":{"hour":[1,21]},"action":[1,2]},{"if":{"hour":0},"action":[0,2]}]"#;
+        assert!(of(apart, 1).is_ok());
+    }
+
+    #[test]
+    fn pairs_of_bits_are_read_with_dashes_and_wrong_ones_are_named() {
+        let read = |text: &str| forbidden_bits(text, 3, 2).map_err(|error| error.to_string());
+        let found = read(r#"[{"obs":"1-0","action":1},{"obs":"011","action":0},{"obs":"1-0","action":1}]"#);
+        let found = found.unwrap();
+        assert_eq!(found.len(), 2);
+        assert!(Forbidden::forbids(&found, Bits([0b011, 0, 0, 0]), 1));
+        assert!(Forbidden::forbids(&found, Bits([0b110, 0, 0, 0]), 0));
+        for (text, want) in [
+            ("{}", "\"forbidden\" must be a list"),
+            (r#"[{"obs":"01","action":1}]"#, "\"forbidden\" entry 0: \"obs\" is \"01\"; it must be 3 zeros"),
+            (r#"[{"obs":"01x","action":1}]"#, "\"forbidden\" entry 0: \"obs\" is \"01x\""),
+            (r#"[{"obs":"011","action":2}]"#, "\"forbidden\" entry 0: \"action\" is 2; it must be 0 to 1"),
+            (
+                r#"[{"obs":"1--","action":0},{"obs":"--1","action":1}]"#,
+                "every action is forbidden for some observation (1-1)",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(want), "{error}");
+        }
+    }
+
+    #[test]
+    fn ragged_ranges_of_many_numbers_ask_for_a_coarser_grid_and_then_are_refused_by_name() {
+        let of = |numbers: usize| {
+            let feature = |place: usize| format!(r#"{{"name":"n{place}","kind":"number","min":0,"max":1}}"#);
+            let range = |place: usize| format!(r#""n{place}":">= 0.0123 and < 0.987""#);
+            let list = |one: &dyn Fn(usize) -> String| (0..numbers).map(one).collect::<Vec<_>>().join(",");
+            let forbid = format!(r#"[{{"if":{{{}}},"action":[0,1]}}]"#, list(&range));
+            let features = format!("[{}]", list(&feature));
+            let texts = Texts { features: Some(&features), bad_if: None, forbid: Some(&forbid) };
+            Declared::read(&texts, 3, 1).map(|declared| declared.expect("there are features").encoder.bits())
+        };
+        assert_eq!(of(2).unwrap(), 16);
+        assert!((4..32).contains(&of(4).unwrap()));
+        let error = of(8).unwrap_err().to_string();
+        assert!(error.starts_with("the rule {\"if\":{\"n0\"") && error.contains("4096 patterns"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::feature::{Object, Value, plain};
 use crate::grid::{self, THRESHOLDS_MAX, quantiles, uniform};
 use crate::{DataError, Decimal, Feature, FeatureKind, Rule};
-use bem_base::environment::{Bits, Field};
+use bem_base::environment::{Bits, Field, Pattern};
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use serde_json::value::RawValue;
 
@@ -273,6 +273,19 @@ impl Encoder {
         let place = bit - usize::from(column.low);
         let shows = |of: &usize| column.shows(*of, place) == value;
         column.among(&column.values().into_iter().filter(shows).collect::<Vec<_>>())
+    }
+
+    /// What a pattern says of the features whose bits it looks at.
+    pub fn pattern_is(&self, pattern: &Pattern) -> String {
+        let said = |column: &Column| {
+            let bit = |place: usize| pattern.bit(usize::from(column.low) + place);
+            let bits = || (0..usize::from(column.width)).filter_map(|place| Some((place, bit(place)?)));
+            bits().next()?;
+            let shows = |value: &usize| bits().all(|(place, wanted)| column.shows(*value, place) == wanted);
+            Some(column.among(&column.values().into_iter().filter(shows).collect::<Vec<_>>()))
+        };
+        let said: Vec<String> = self.columns.iter().filter_map(said).collect();
+        if said.is_empty() { "anything is seen".to_string() } else { said.join(" and ") }
     }
 
     /// One line for every feature: its bits and what they compare with.

@@ -5,8 +5,8 @@
 //! joined by `and`; a choice or bit takes a value or a list of values. Clauses: GLE-9, VM-17.
 
 use crate::feature::{Object, Value, plain};
-use crate::{Code, DataError, Decimal, Encoder, Feature, FeatureKind};
-use bem_base::environment::Bits;
+use crate::{Code, Column, DataError, Decimal, Encoder, Feature, FeatureKind};
+use bem_base::environment::{Bits, Pattern};
 use serde_json::value::RawValue;
 
 /// Rules of one list.
@@ -70,12 +70,7 @@ impl Rule {
 
     /// Whether its conditions hold for these values, one for every feature in order.
     pub fn holds(&self, values: &[Value]) -> bool {
-        self.tests.iter().all(|(place, test)| match (test, values.get(*place)) {
-            (Test::Within { low, high }, Some(Value::Number(number))) => low <= number && number < high,
-            (Test::OneOf(places), Some(Value::Choice(word))) => places.contains(word),
-            (Test::OneOf(places), Some(Value::Bit(bit))) => places.contains(&u16::from(*bit)),
-            _ => false,
-        })
+        self.tests.iter().all(|(place, test)| values.get(*place).is_some_and(|value| test.holds(*value)))
     }
 
     /// As it was written.
@@ -92,36 +87,75 @@ impl Rule {
         self.tests.iter().flat_map(of).filter(|end| Decimal::MIN < *end && *end <= Decimal::MAX).collect()
     }
 
-    /// All observations for which the rule holds, at most so many; an error where they are more. The encoder's thresholds
-    /// must include the rule's.
-    pub fn observations(&self, encoder: &Encoder, most: usize) -> Result<Vec<Bits>, DataError> {
-        let mut all = vec![Bits::ZERO];
-        for (place, column) in encoder.columns().iter().enumerate() {
-            let test = self.tests.iter().find(|(feature, _)| *feature == place).map(|(_, test)| test);
-            let mut values = Vec::new();
-            for value in samples(&column.feature, &column.code) {
-                let fits = match (test, value) {
-                    (None, _) => true,
-                    (Some(Test::Within { low, high }), Value::Number(number)) => {
-                        *low <= number && number < *high
-                    }
-                    (Some(Test::OneOf(places)), Value::Choice(word)) => places.contains(&word),
-                    (Some(Test::OneOf(places)), Value::Bit(bit)) => places.contains(&u16::from(bit)),
-                    _ => false,
-                };
-                if fits {
-                    values.push(value);
-                }
+    /// Patterns that together mean the observations for which the rule holds, at most so many; an error where they are more. Only
+    /// bits of features that it names are looked at. The encoder's thresholds must include the rule's.
+    pub fn patterns(&self, encoder: &Encoder, most: usize) -> Result<Vec<Pattern>, DataError> {
+        let mut all = vec![Pattern::ANY];
+        for (place, test) in &self.tests {
+            let column = &encoder.columns()[*place];
+            let shows = |value: Value| (column.with(Bits::ZERO, value), test.holds(value));
+            let shown: Vec<(Bits, bool)> =
+                samples(&column.feature, &column.code).into_iter().map(shows).collect();
+            let mut parts = Vec::new();
+            divide(column, &shown, Pattern::ANY, &mut parts);
+            if most < all.len() * parts.len() {
+                return Err(self.too_many(most));
             }
-            if most < all.len() * values.len() {
-                return Err(DataError(format!(
-                    "the rule {} covers more than {most} observations: name more features in it, or narrower ranges of those that it names",
-                    self.text
-                )));
-            }
-            all = all.iter().flat_map(|bits| values.iter().map(|value| column.with(*bits, *value))).collect();
+            let bits = column.low..column.low + column.width;
+            let joined = |one: Pattern, part: &Pattern| {
+                let asked =
+                    bits.clone().filter_map(|bit| Some((usize::from(bit), part.bit(usize::from(bit))?)));
+                asked.fold(one, |one, (bit, value)| one.with(bit, value))
+            };
+            all = all.iter().flat_map(|one| parts.iter().map(|part| joined(*one, part))).collect();
         }
-        Ok(all)
+        Ok(all.into_iter().map(|pattern| pattern.within(encoder.bits())).collect())
+    }
+
+    /// What is said where this rule, or the rules up to it, take more patterns than are allowed.
+    pub(crate) fn too_many(&self, most: usize) -> DataError {
+        DataError(format!(
+            "the rule {} is one too many: what is forbidden takes more than {most} patterns of bits in all; name fewer features \
+             in it, ranges in place of single values, or fewer actions",
+            self.text
+        ))
+    }
+}
+
+impl Test {
+    fn holds(&self, value: Value) -> bool {
+        match (self, value) {
+            (Test::Within { low, high }, Value::Number(number)) => *low <= number && number < *high,
+            (Test::OneOf(places), Value::Choice(word)) => places.contains(&word),
+            (Test::OneOf(places), Value::Bit(bit)) => places.contains(&u16::from(bit)),
+            _ => false,
+        }
+    }
+}
+
+/// Divides what a feature can show by its bits until each part holds or does not. A field is divided from its highest bit on, so
+/// that a range takes at most two patterns a bit; steps in their middle. Bits that no value shows belong to a part by the bits
+/// that divide, which are the same for every test: tests that exclude each other have no pattern in common.
+fn divide(column: &Column, shown: &[(Bits, bool)], seen: Pattern, parts: &mut Vec<Pattern>) {
+    if shown.iter().all(|(_, holds)| !holds) {
+        return;
+    }
+    let bits = usize::from(column.low)..usize::from(column.low + column.width);
+    let tells = |bit: &usize| shown.iter().any(|(bits, _)| bits.get(*bit) != shown[0].0.get(*bit));
+    let telling: Vec<usize> = bits.filter(tells).collect();
+    let bit = match column.code {
+        Code::Steps(_) => telling.get(telling.len() / 2),
+        _ => telling.last(),
+    };
+    match bit {
+        Some(bit) if shown.iter().any(|(_, holds)| !holds) => {
+            for value in [false, true] {
+                let part: Vec<(Bits, bool)> =
+                    shown.iter().filter(|(bits, _)| bits.get(*bit) == value).copied().collect();
+                divide(column, &part, seen.with(*bit, value), parts);
+            }
+        }
+        _ => parts.push(seen),
     }
 }
 
@@ -243,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_hold_where_they_say_and_list_their_observations() {
+    fn rules_hold_where_they_say_and_so_do_their_patterns() {
         let features = features();
         let text = r#"[{"if":{"temp":">= 28 and < 30.5","mode":["on"]},"action":1},{"if":{"door":true}}]"#;
         let rules = Rule::list("bad_if", text, &features, 3).unwrap();
@@ -254,19 +288,47 @@ mod tests {
         assert!(rules[0].holds(&values("28", 1, false)) && rules[0].holds(&values("30.4999", 1, true)));
         assert!(!rules[0].holds(&values("30.5", 1, false)) && !rules[0].holds(&values("29", 0, false)));
         assert!(rules[1].holds(&values("1", 0, true)));
-        let encoder = Encoder::for_world(features.clone(), NumberCode::Binary, 32, &rules).unwrap();
-        let listed = rules[0].observations(&encoder, 1_000).unwrap();
-        for temp in ["27.9", "28", "29.7", "30.4", "30.5", "31"] {
-            for mode in 0..2 {
-                let values = values(temp, mode, true);
-                assert_eq!(
-                    listed.contains(&encoder.encode_values(&values)),
-                    rules[0].holds(&values),
-                    "{temp} {mode}"
-                );
+        for code in [NumberCode::Binary, NumberCode::Thermometer] {
+            let encoder = Encoder::for_world(features.clone(), code, 32, &rules).unwrap();
+            for rule in &rules {
+                let patterns = rule.patterns(&encoder, 12).unwrap();
+                for temp in ["0", "27.9", "28", "29.7", "30.4", "30.5", "31", "40"] {
+                    for (mode, door) in [(0, false), (1, false), (0, true), (1, true)] {
+                        let values = values(temp, mode, door);
+                        let bits = encoder.encode_values(&values);
+                        let count = patterns.iter().filter(|pattern| pattern.covers(&bits)).count();
+                        assert_eq!(count, usize::from(rule.holds(&values)), "{temp} {mode} {door}");
+                    }
+                }
+            }
+            // A rule about one bit looks at that bit, whatever else is shown.
+            let door = encoder.bits() - 1;
+            assert_eq!(rules[1].patterns(&encoder, 1).unwrap(), [Pattern::ANY.with(door, true)]);
+            let error = rules[0].patterns(&encoder, 0).unwrap_err().to_string();
+            assert!(error.starts_with("the rule {\"if\":{\"temp\":\">= 28 and < 30.5\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn tests_that_exclude_each_other_have_no_pattern_in_common_not_even_where_no_value_is_shown() {
+        let features = Feature::list(
+            r#"[{"name":"temp","kind":"number","min":0,"max":10},{"name":"mode","kind":"choice","of":5}]"#,
+        )
+        .unwrap();
+        let text = r#"[{"if":{"mode":4},"action":0},{"if":{"mode":[0,3]},"action":0},{"if":{"mode":[1,2]},"action":0},
+            {"if":{"temp":"< 3.5"},"action":0},{"if":{"temp":">= 3.5 and < 9"},"action":0},{"if":{"temp":">= 9"},"action":0}]"#;
+        let rules = Rule::list("forbid", text, &features, 2).unwrap();
+        for code in [NumberCode::Binary, NumberCode::Thermometer] {
+            let encoder = Encoder::for_world(features.clone(), code, 16, &rules).unwrap();
+            for kind in [&rules[..3], &rules[3..]] {
+                let parts: Vec<Vec<Pattern>> =
+                    kind.iter().map(|rule| rule.patterns(&encoder, 99).unwrap()).collect();
+                for (place, one) in parts.iter().enumerate() {
+                    let others = parts[place + 1..].iter().flatten();
+                    assert!(others.clone().all(|other| one.iter().all(|one| !one.meets(other))));
+                }
             }
         }
-        assert!(rules[1].observations(&encoder, 3).is_err());
     }
 
     #[test]

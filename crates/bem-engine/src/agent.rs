@@ -132,6 +132,7 @@ impl<'a> Actor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_base::environment::Pattern;
     use bem_machine::guard::Rule;
 
     fn shape() -> Shape {
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_adapts_within_an_episode_passes_the_guard_and_comes_back_with_it() {
-        let rule = Rule { observation: Bits::ZERO, forbidden: 1, instead: 0 };
+        let rule = Rule { seen: Pattern::whole(Bits::ZERO), forbidden: 1, instead: 0 };
         let guard = Guard::new(vec![rule], 2).unwrap();
         let agent = Agent::adapting(Policy::constant(2, 0), Adaptation::Index, &shape());
         // Action 1 earns everything: without a guard it is taken sooner or later.

@@ -291,8 +291,12 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_base::prng::Prng;
+    use bem_evolve::patch::PatchKind;
     use bem_games::catalog;
     use bem_games::game::Game;
+    use bem_games::import::pipe::{PipeWorld, Transport};
+    use bem_synth::policy::Player;
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
@@ -361,6 +365,87 @@ mod tests {
         for cut in (0..bytes.len()).step_by(97) {
             assert!(Session::restore(&bytes[..cut], world.as_mut()).is_err(), "{cut}");
         }
+    }
+
+    /// A program with three numbers, a choice of 24 and a bit, in which action 2 pays best and is forbidden from 28 degrees on.
+    struct Warm {
+        prng: Prng,
+        temp: u64,
+        door: u64,
+        step: u32,
+        answer: String,
+    }
+
+    const WARM: &str = r#"{"hello":1,"actions":3,"horizon":4,"reward_range":[0,1000],
+        "features":[{"name":"temp","kind":"number","min":-40,"max":60},{"name":"load","kind":"number","min":0,"max":100},
+        {"name":"age","kind":"number","min":0,"max":30},{"name":"hour","kind":"choice","of":24},{"name":"door","kind":"bit"}],
+        "forbid":[{"if":{"temp":">= 28"},"action":2}]}"#;
+
+    impl Warm {
+        fn open() -> PipeWorld<Warm> {
+            let answer = WARM.to_string();
+            PipeWorld::open(Warm { prng: Prng::stream(1, "warm"), temp: 0, door: 0, step: 0, answer })
+                .unwrap()
+        }
+
+        fn look(&mut self) -> String {
+            let Warm { prng, .. } = self;
+            (self.temp, self.door) = (10 + prng.below(40), prng.below(2));
+            let (load, age, hour) = (prng.below(101), prng.below(31), prng.below(24));
+            let (temp, door) = (self.temp, self.door);
+            format!(r#"{{"temp":{temp},"load":{load},"age":{age},"hour":{hour},"door":{door}}}"#)
+        }
+    }
+
+    impl Transport for Warm {
+        fn send(&mut self, line: &str) -> Result<(), String> {
+            let number: u64 = line.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap();
+            if line.contains("reset") {
+                (self.prng, self.step) = (Prng::stream(number, "warm"), 0);
+                self.answer = format!("{{\"obs\":{}}}", self.look());
+                return Ok(());
+            }
+            assert!(self.temp < 28 || number != 2, "the forbidden action was tried");
+            let reward = if number == 2 { 1_000 } else { 600 * u64::from(number == self.door) };
+            self.step += 1;
+            let done = self.step == 4;
+            self.answer = format!("{{\"obs\":{},\"reward\":{reward},\"done\":{done}}}", self.look());
+            Ok(())
+        }
+
+        fn receive(&mut self) -> Result<String, String> {
+            Ok(core::mem::take(&mut self.answer))
+        }
+    }
+
+    #[test]
+    fn one_feature_of_many_forbids_an_action_that_is_never_tried() {
+        let mut world = Warm::open();
+        assert!((1..8).contains(&world.forbidden().len()), "{}", world.forbidden().len());
+        let mut session = Session::new(&mut world, Settings::new(3)).unwrap();
+        go_on(&mut session, &mut world, 12_000);
+        let first = &session.decisions()[0];
+        assert!(first.kind == PatchKind::Guard && first.accepted && 0 < first.proofs, "{first:?}");
+        assert!(first.words.contains("patterns of observation and action"), "{}", first.words);
+        // It comes back from its bytes with what is forbidden, and goes on in such a world.
+        let bytes = session.encode();
+        let mut other = Warm::open();
+        let mut again = Session::restore(&bytes, &mut other).unwrap();
+        assert_eq!(again.encode(), bytes);
+        go_on(&mut again, &mut other, 12_500);
+        // What was learned takes it nearly everywhere where it may, and nowhere else, also where nobody has been.
+        let learned = again.learned();
+        let encoder = other.encoder().unwrap();
+        let (mut taken, mut prng) = (0, Prng::stream(2, "rows"));
+        for row in 0..2_000 {
+            let temp = row % 101 - 40;
+            let (load, age, hour, door) = (prng.below(101), prng.below(31), prng.below(24), prng.below(2));
+            let row = format!(r#"{{"temp":{temp},"load":{load},"age":{age},"hour":{hour},"door":{door}}}"#);
+            let action = Player::new(learned.agent.policy()).act(&encoder.encode_json(&row).unwrap());
+            assert!(temp < 28 || action != 2, "{row}");
+            taken += usize::from(action == 2);
+        }
+        assert!(1_200 < taken, "{taken} of 1,346");
     }
 
     #[test]

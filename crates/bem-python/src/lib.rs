@@ -10,6 +10,7 @@ mod circuit;
 mod game;
 mod lanes;
 mod pack;
+mod rules;
 mod session;
 mod unit;
 mod world;
@@ -36,6 +37,7 @@ fn _bem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<game::Episode>()?;
     module.add_class::<lanes::Lanes>()?;
     module.add_class::<circuit::Circuit>()?;
+    module.add_class::<rules::Rules>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<bandit::Bandit>()?;
     module.add_function(wrap_pyfunction!(game::families, module)?)?;

@@ -8,6 +8,7 @@
 use crate::circuit::Circuit;
 use crate::game::{Game, shape_dict};
 use crate::refused;
+use crate::rules::Rules;
 use crate::world::PythonWorld;
 use bem_base::environment::{Environment, Field, Shape};
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
@@ -146,19 +147,26 @@ impl Declared {
     }
 }
 
-fn open_world(world: &Bound<'_, PyAny>, shape: Option<Shape>, repeats: bool) -> PyResult<World> {
+fn open_world(
+    world: &Bound<'_, PyAny>,
+    shape: Option<Shape>,
+    repeats: bool,
+    rules: Option<Py<Rules>>,
+) -> PyResult<World> {
     if let Ok(game) = world.cast::<Game>() {
         return Ok(World::Native(game.get().game.start()));
     }
     let shape = shape.ok_or_else(|| refused("a world in Python needs its shape"))?;
-    PythonWorld::new(world, shape, repeats).map(|world| World::Python(Box::new(world)))
+    PythonWorld::new(world, shape, repeats, rules).map(|world| World::Python(Box::new(world)))
 }
 
 #[pymethods]
 impl Session {
-    /// Begins to learn. `world` is a [`Game`] or an object with `reset` and `step`, which `declared` describes.
+    /// Begins to learn. `world` is a [`Game`] or an object with `reset` and `step`, which `declared` describes; the latter may
+    /// have rules.
     #[new]
-    #[pyo3(signature = (world, declared, seed, config, repeats, name))]
+    #[pyo3(signature = (world, declared, seed, config, repeats, name, rules = None))]
+    #[allow(clippy::too_many_arguments, reason = "one place in Python calls it, which names them all")]
     fn new(
         world: &Bound<'_, PyAny>,
         declared: Option<Declared>,
@@ -166,27 +174,29 @@ impl Session {
         config: &str,
         repeats: bool,
         name: String,
+        rules: Option<Py<Rules>>,
     ) -> PyResult<Session> {
         let config =
             GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
         let settings = Settings { seed, budget: engine::BUDGET, config: Arc::new(config) };
-        let mut world = open_world(world, declared.map(Declared::shape).transpose()?, repeats)?;
+        let mut world = open_world(world, declared.map(Declared::shape).transpose()?, repeats, rules)?;
         let session = engine::Session::new(world.get(), settings).map_err(refused)?;
         Ok(Session::of(Inner { session, world }, name))
     }
 
     /// Goes on from bytes in a world that looks like the one of the session.
     #[staticmethod]
-    #[pyo3(signature = (bytes, world, repeats, name))]
+    #[pyo3(signature = (bytes, world, repeats, name, rules = None))]
     fn restore(
         py: Python<'_>,
         bytes: &[u8],
         world: &Bound<'_, PyAny>,
         repeats: bool,
         name: String,
+        rules: Option<Py<Rules>>,
     ) -> PyResult<Session> {
         let shape = engine::Session::shape_in(bytes).map_err(refused)?;
-        let mut world = open_world(world, Some(shape), repeats)?;
+        let mut world = open_world(world, Some(shape), repeats, rules)?;
         let restored = py.detach(|| engine::Session::restore(bytes, world.get()));
         if let Some(raised) = world.raised() {
             return Err(raised);

@@ -5,6 +5,7 @@
 //! step costs nothing at all where the world can be repeated: the episode is played again up to there.
 //! What is paid beyond the range known so far widens it (D-62). Clauses: GLE-9, VM-15; decisions D-46, D-62, D-81.
 
+use crate::rules::Rules;
 use bem_base::environment::{
     Bits, Environment, EnvironmentError, Forbidden, OBSERVATION_WORDS, Outcome, Shape,
 };
@@ -23,6 +24,8 @@ pub struct PythonWorld {
     step: Py<PyAny>,
     shape: Shape,
     repeats: bool,
+    /// What is BAD and what must never be done, where the user says it.
+    rules: Option<Py<Rules>>,
     observation: Bits,
     /// The seed and actions of the episode under way.
     seed: u64,
@@ -35,12 +38,22 @@ pub struct PythonWorld {
 }
 
 impl PythonWorld {
-    pub fn new(object: &Bound<'_, PyAny>, shape: Shape, repeats: bool) -> PyResult<PythonWorld> {
+    pub fn new(
+        object: &Bound<'_, PyAny>,
+        shape: Shape,
+        repeats: bool,
+        rules: Option<Py<Rules>>,
+    ) -> PyResult<PythonWorld> {
+        let bits = rules.as_ref().map_or(shape.observation_bits.into(), |rules| rules.get().bits());
+        if bits != usize::from(shape.observation_bits) {
+            return Err(PyValueError::new_err("the rules are of another observation space"));
+        }
         Ok(PythonWorld {
             reset: object.getattr("reset")?.unbind(),
             step: object.getattr("step")?.unbind(),
             shape,
             repeats,
+            rules,
             observation: Bits::ZERO,
             seed: 0,
             actions: Vec::new(),
@@ -87,13 +100,13 @@ impl PythonWorld {
     }
 
     fn ask_reset(&self, py: Python<'_>, seed: u64) -> PyResult<Bits> {
-        bits_of(self.reset.bind(py).call1((seed,))?, &self.shape)
+        bits_of(&self.reset.bind(py).call1((seed,))?, self.shape.observation_bits.into())
     }
 
     fn ask_step(&self, py: Python<'_>, action: u16) -> PyResult<(Bits, Outcome)> {
         let answer = self.step.bind(py).call1((action,))?;
         let answer = answer.cast::<PyTuple>()?;
-        let seen = bits_of(answer.get_item(0)?, &self.shape)?;
+        let seen = bits_of(&answer.get_item(0)?, self.shape.observation_bits.into())?;
         let reward: f64 = answer.get_item(1)?.extract()?;
         let milli = (reward * 1000.0).round();
         if !(-REWARD_MAX..=REWARD_MAX).contains(&milli) {
@@ -116,8 +129,7 @@ impl PythonWorld {
 }
 
 /// A whole number as observation bits.
-fn bits_of(code: Bound<'_, PyAny>, shape: &Shape) -> PyResult<Bits> {
-    let width = usize::from(shape.observation_bits);
+pub(crate) fn bits_of(code: &Bound<'_, PyAny>, width: usize) -> PyResult<Bits> {
     let mut bits = Bits::ZERO;
     if width <= 64 {
         bits.0[0] = code.extract()?;
@@ -140,7 +152,7 @@ impl Environment for PythonWorld {
     }
 
     fn forbidden(&self) -> &[Forbidden] {
-        &[]
+        self.rules.as_ref().map_or(&[], |rules| rules.get().forbidden())
     }
 
     fn repeats(&self) -> bool {
@@ -178,6 +190,8 @@ impl Environment for PythonWorld {
             answer => answer,
         });
         let (seen, mut outcome) = answer.map_err(|error| self.fail(error))?;
+        let is_bad = |rules: &Py<Rules>| rules.get().is_bad(&self.observation, action, &seen);
+        outcome.bad |= self.rules.as_ref().is_some_and(is_bad);
         self.observation = seen;
         self.actions.push(action);
         outcome.done |= self.shape.horizon as usize <= self.actions.len();

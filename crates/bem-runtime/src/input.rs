@@ -13,6 +13,7 @@ use crate::tools::{ToolAsk, ToolDone};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Field, Forbidden, Shape};
 use bem_base::fixed::Fixed;
+use bem_base::forbidden::Unkept;
 use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_engine::serving::{FLOOR_MAX, is_floor};
 use bem_engine::start::Start;
@@ -173,15 +174,20 @@ impl WorldSpec {
         if !self.forbidden.windows(2).all(|pair| pair[0] < pair[1]) {
             return refuse("forbidden names a pair twice or out of order".to_string());
         }
-        for rule in &self.forbidden {
-            if self.shape.actions <= rule.action || !fits(&rule.observation, &self.shape) {
-                return refuse("forbidden names an action or an observation that there is not".to_string());
+        let (width, actions) = (usize::from(self.shape.observation_bits), self.shape.actions);
+        let is_there = |pair: &Forbidden| pair.action < actions && pair.seen.fits(width);
+        if !self.forbidden.iter().all(is_there) {
+            return refuse("forbidden names an action or an observation that there is not".to_string());
+        }
+        match Forbidden::with_instead(&self.forbidden, (width, actions), FORBIDDEN_MAX) {
+            Ok(_) => Ok(()),
+            Err(Unkept::NothingLeft(seen)) => {
+                refuse(format!("forbidden leaves no action for some observation: {}", seen.to_text(width)))
             }
-            if Forbidden::left(&self.forbidden, rule.observation, self.shape.actions).next().is_none() {
-                return refuse("forbidden leaves no action for some observation".to_string());
+            Err(Unkept::TooMany) => {
+                refuse(format!("forbidden takes more than {FORBIDDEN_MAX} patterns of what is seen"))
             }
         }
-        Ok(())
     }
 
     fn encode(&self, writer: &mut Writer) {
@@ -190,10 +196,7 @@ impl WorldSpec {
         writer.i64(self.min_propensity.to_raw());
         writer.u32(self.expire_after);
         writer.length(self.forbidden.len());
-        for Forbidden { observation, action } in &self.forbidden {
-            observation.0.iter().for_each(|word| writer.u64(*word));
-            writer.u16(*action);
-        }
+        self.forbidden.iter().for_each(|pair| pair.encode(writer));
         writer.text(&self.note);
         if let Some(FloorSpec { action, risk }) = self.floor {
             writer.u16(action);
@@ -206,11 +209,8 @@ impl WorldSpec {
         let name = reader.text()?.to_string();
         let shape = Shape::decode(reader)?;
         let (min_propensity, expire_after) = (Fixed::from_raw(reader.i64()?), reader.u32()?);
-        let forbidden = (0..reader.length(34)?)
-            .map(|_| {
-                let observation = Bits([reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?]);
-                Ok(Forbidden { observation, action: reader.u16()? })
-            })
+        let forbidden = (0..reader.length(Forbidden::BYTES)?)
+            .map(|_| Forbidden::decode(reader))
             .collect::<Result<_, DecodeError>>()?;
         let note = reader.text()?.to_string();
         let floor = match has_floor {
@@ -474,12 +474,13 @@ pub fn decode_all(bytes: &[u8]) -> Result<Vec<Input>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bem_base::environment::Pattern;
     use bem_base::prng::Prng;
 
     fn examples() -> Vec<Input> {
         let world = WorldIndex(3);
         let shape = WorldSpec::shape_of(10, 3, 1, (0, 1_000), Vec::new());
-        let forbidden = vec![Forbidden { observation: Bits([5, 0, 0, 0]), action: 2 }];
+        let forbidden = vec![Forbidden::whole(Bits([5, 0, 0, 0]), 2)];
         let min_propensity = Fixed::from_ratio(1, 50);
         let (name, note) = ("ads".to_string(), String::new());
         let people = PeopleInput::examples().into_iter().map(|input| Input::People(Box::new(input)));
@@ -489,7 +490,7 @@ mod tests {
                 shape: shape.clone(),
                 min_propensity,
                 expire_after: 9,
-                forbidden: forbidden.clone(),
+                forbidden,
                 note: note.clone(),
                 floor: None,
             })),
@@ -498,7 +499,7 @@ mod tests {
                 shape: shape.clone(),
                 min_propensity: Fixed::ZERO,
                 expire_after: 9,
-                forbidden,
+                forbidden: vec![Forbidden { seen: Pattern::ANY.with(3, true), action: 2 }],
                 note,
                 floor: Some(FloorSpec { action: 1, risk: 50 }),
             })),
@@ -569,5 +570,9 @@ mod tests {
         check("min_propensity", &|spec| spec.min_propensity = Fixed::from_ratio(1, 5));
         check("expire_after", &|spec| spec.expire_after = 0);
         check("forbidden", &|spec| spec.forbidden[0].action = 3);
+        let any = |action| Forbidden { seen: Pattern::ANY, action };
+        check("forbidden", &|spec| spec.forbidden = [0, 1, 2].map(any).to_vec());
+        let unseen = Forbidden { seen: Pattern::ANY.with(10, true), action: 0 };
+        check("forbidden", &|spec| spec.forbidden.insert(0, unseen));
     }
 }

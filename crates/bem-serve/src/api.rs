@@ -144,7 +144,7 @@ struct NewWorld {
     min_propensity: Option<f64>,
     /// Decisions after which a reward is too late.
     expire_after: Option<u32>,
-    /// What must never be done: observation and action.
+    /// What must never be done: observation, of whose text a dash leaves a bit free, and action.
     forbidden: Option<Vec<Value>>,
     /// What is BAD, by rules over features: what is seen after a step, or before it where actions are named.
     bad_if: Option<Vec<Value>>,
@@ -523,8 +523,7 @@ fn said(spec: &WorldSpec) -> Said {
 
 /// A forbidden pair, as it may be declared.
 fn pair_json(pair: &Forbidden, spec: &WorldSpec) -> Value {
-    let bit = |bit: u16| if pair.observation.get(usize::from(bit)) { '1' } else { '0' };
-    let obs: String = (0..spec.shape.observation_bits).map(bit).collect();
+    let obs = pair.seen.to_text(usize::from(spec.shape.observation_bits));
     json!({ "obs": obs, "action": pair.action })
 }
 

@@ -95,7 +95,9 @@ impl TakenPolicy<'_> {
         let patches = quantity(self.statistics.applied, "patch");
         lines.push(format!("learned in {patches}: {}", plain(self.words)));
         if !spec.forbidden.is_empty() {
-            let pairs = quantity(spec.forbidden.len(), "forbidden pair");
+            let are_whole = spec.forbidden.iter().all(|pair| pair.seen.only().is_some());
+            let noun = if are_whole { "forbidden pair" } else { "forbidden pattern" };
+            let pairs = quantity(spec.forbidden.len(), noun);
             lines.push(format!("never takes {pairs} of observation and action"));
         }
         lines

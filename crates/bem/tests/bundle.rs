@@ -67,6 +67,7 @@ fn of_the_mutants_of_every_part_none_is_accepted() {
         ("stream", &["parity_stream", "--param", "n=4"][..]),
         ("grid", &["safety_grid", "--budget", "20000"]),
         ("table", &["--game", &table, "--budget", "6000"]),
+        ("warm", &["--env-cmd", &warm(), "--env-timeout", "120", "--budget", "6000"]),
     ] {
         let bundle = exported(folder.path(), name, task);
         for part in PARTS {
@@ -86,6 +87,54 @@ fn of_the_mutants_of_every_part_none_is_accepted() {
         assert!(10 < count.signed_refused, "{count:?}");
         assert_ne!(count, Count::default());
     }
+}
+
+/// A world in which one of five features forbids an action.
+fn warm() -> String {
+    format!("python3 {}/tests/worlds/warm.py", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn what_a_pattern_leaves_free_is_claimed_for_every_value_and_mutants_of_it_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut court = Court::new(env!("CARGO_BIN_EXE_bem"), folder.path());
+    let task = ["--env-cmd", &warm(), "--env-timeout", "120", "--budget", "6000"];
+    let bundle = exported(folder.path(), "warm", &task);
+    assert_eq!(bundle["body"]["format"], "bem-bundle-3", "{bundle}");
+    let signer = signer(folder.path());
+    let mut accepts = |body: &dyn Fn(&mut Value)| {
+        let mut other = bundle.clone();
+        body(&mut other["body"]);
+        court.accept(&(mutants::signed(other, &signer).to_string() + "\n"))
+    };
+    assert!(accepts(&|_| {}), "as it is");
+    // It says what its bits mean, or not; older formats have no bits that are free.
+    let no_names = |body: &mut Value| drop(body.as_object_mut().expect("a body").remove("features"));
+    assert!(accepts(&no_names));
+    for format in ["bem-bundle-1", "bem-bundle-2", "bem-bundle-4"] {
+        assert!(!accepts(&|body| body["format"] = format.into()), "{format}");
+    }
+    // A claim that looks at no bit at all says that the action is never taken, which is a lie; so is any other letter.
+    let of = bundle["body"]["forbidden"][0]["observation"].as_str().expect("a pattern").to_string();
+    let any = "-".repeat(of.len());
+    assert!(!accepts(&|body| body["forbidden"][0]["observation"] = any.clone().into()));
+    for wrong in [of.replacen('-', "2", 1), of.clone() + "-", of[1..].to_string(), of.replace('-', " ")] {
+        assert!(!accepts(&|body| body["forbidden"][0]["observation"] = wrong.clone().into()), "{wrong}");
+    }
+    // Without any free bit the format is another one.
+    let whole = |body: &mut Value| {
+        for pair in body["forbidden"].as_array_mut().expect("pairs") {
+            pair["observation"] = pair["observation"].as_str().expect("a pattern").replace('-', "0").into();
+        }
+    };
+    assert!(!accepts(&whole));
+    assert!(accepts(&|body| {
+        whole(body);
+        body["format"] = "bem-bundle-2".into();
+        for certificate in body["certificates"]["forbidden"].as_array_mut().expect("certificates") {
+            *certificate = serde_json::json!({ "kind": "exhaustive", "proof": "" });
+        }
+    }));
 }
 
 #[test]

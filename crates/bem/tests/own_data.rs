@@ -254,6 +254,38 @@ fn what_is_forbidden_is_never_tried_and_the_run_proves_it() {
 }
 
 #[test]
+fn one_feature_of_many_forbids_an_action_that_is_never_tried_and_the_run_proves_it() {
+    let folder = folder();
+    let folder = folder.path();
+    let world = format!("python3 {}/tests/worlds/warm.py", env!("CARGO_MANIFEST_DIR"));
+    let told = ["solve", "--env-cmd", &world, "--budget", "20000", "--env-timeout", "120"];
+    let solved = json(folder, &[&told[..], &["--out", "run", "--key", "key"]].concat(), 0);
+    // Four times in seven it is below 28 degrees and pays 1, else the door says what pays 0.6: 3.3 an episode.
+    let mean = solved["return_mean"].as_f64().unwrap_or(0.0);
+    assert!(3.1 < mean, "{solved}");
+    let verified = json(folder, &["verify", "run"], 0);
+    let count = |key: &str| verified[key].as_u64().unwrap_or_else(|| panic!("no {key:?} in {verified}"));
+    assert!(0 < count("certificates") && 0 < count("conditions"), "{verified}");
+    let page = std::fs::read_to_string(folder.join("run/report.html")).expect("a report");
+    assert!(page.contains("Actions that you declared to be forbidden are masked"));
+    text(bem(folder, &["replay", "run"]));
+    let exported = ["export", "run", "--format", "bundle", "--out", "run.bundle", "--key", "key"];
+    text(bem(folder, &exported));
+    let checked = json(folder, &["check", "run.bundle"], 0);
+    let never: Vec<&str> =
+        checked["never"].as_array().expect("a list").iter().filter_map(|line| line.as_str()).collect();
+    // Few patterns say it, in words of the one feature that they look at.
+    assert!((1..8).contains(&never.len()), "{never:?}");
+    assert!(
+        never.iter().all(|line| line.starts_with("action 2 where temp ") && !line.contains("door")),
+        "{never:?}"
+    );
+    assert!(never.iter().any(|line| line.contains(">= 28")), "{never:?}");
+    let second = format!("{}/../../tools/bundle_check.py", env!("CARGO_MANIFEST_DIR"));
+    python(folder, &[&second, "run.bundle"]);
+}
+
+#[test]
 fn a_run_starts_from_a_run_a_circuit_and_a_log_and_is_played_again() {
     let folder = folder();
     let folder = folder.path();

@@ -62,13 +62,28 @@ fn wrong_rules_are_refused_by_field_and_name_what_is_allowed() {
     let words = json!([{ "if": { "temp": "hot" } }]);
     refused(&mut client, &with("bad_if", words), "bad_if", "a number takes");
     refused(&mut client, &with("actions", json!(0)), "actions", "out of range");
-    let many: Vec<Value> = (0..4)
+    // A rule over one of eight numbers is no more than one over one of two; ragged ranges of all of them are too many patterns.
+    let many: Vec<Value> = (0..8)
         .map(|place| json!({ "name": format!("n{place}"), "kind": "number", "min": 0, "max": 15 }))
         .collect();
     let mut wide = with("features", json!(many));
-    wide["bad_if"] = json!([]);
+    (wide["name"], wide["bad_if"]) = (json!("wide"), json!([]));
+    let ranges: Vec<(String, Value)> =
+        (0..8).map(|place| (format!("n{place}"), json!(">= 1.5 and < 14.5"))).collect();
+    wide["forbid"] = json!([{ "if": Value::Object(ranges.into_iter().collect()), "action": 1 }]);
+    refused(&mut client, &wide, "forbid", "takes more than 4096 patterns of bits");
     wide["forbid"] = json!([{ "if": { "n0": ">= 1" }, "action": 1 }]);
-    refused(&mut client, &wide, "forbid", "covers more than 4096 observations");
+    assert_eq!(client.ask("POST", "/v1/worlds", &wide).0, 201);
+    let (_, made) = client.ask("GET", "/v1/worlds/wide", &Value::Null);
+    let pairs = made["forbidden"].as_array().expect("a list");
+    assert!(
+        pairs.len() <= 4
+            && pairs.iter().all(|pair| pair["obs"].as_str().is_some_and(|obs| obs.ends_with('-')))
+    );
+    // What is shown may be declared again.
+    (wide["name"], wide["forbidden"], wide["forbid"]) =
+        (json!("again"), made["forbidden"].clone(), json!([]));
+    assert_eq!(client.ask("POST", "/v1/worlds", &wide).0, 201);
     // A pair that is named and one that follows from a rule leave nothing together.
     let mut both = with("forbid", json!([{ "if": { "door": 1 }, "action": [0, 1] }]));
     both["bad_if"] = json!([]);
@@ -170,7 +185,7 @@ fn what_is_forbidden_is_never_done_and_what_is_seen_makes_a_step_bad_also_after_
     assert_eq!(world["statistics"]["bad"], json!(player.bad), "{world}");
     let (_, program) = player.client.ask("GET", "/v1/worlds/oven/export?format=python", &Value::Null);
     let program = program.as_str().expect("a program");
-    assert!(program.contains(&format!("never takes {pairs} forbidden pairs")), "{program}");
+    assert!(program.contains(&format!("never takes {pairs} forbidden patterns")), "{program}");
     std::fs::write(folder.path().join("policy.py"), program).expect("a file");
     let all = "import policy\nfor temp in range(101):\n    for door in (0, 1):\n        own = policy.Policy()\n        \
         act = policy.decide_features(own, {'temp': temp / 10, 'door': door})\n        \

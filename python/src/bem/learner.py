@@ -86,6 +86,28 @@ def _milli(name: str, bounds: Any) -> tuple[int, int]:
     return round(low * 1000), round(high * 1000)
 
 
+def _rule_text(name: str, rules: Any, actions: spaces.Actions) -> str:
+    """A list of rules as the native part reads it: actions by their number."""
+    example = '[{"if": {"temp": ">= 28"}, "action": 1}]'
+    if not isinstance(rules, (list, tuple)) or not all(isinstance(rule, dict) for rule in rules):
+        raise BemError(f"{name} is {rules!r}; a list of rules is needed, such as {example}")
+    told = []
+    for place, rule in enumerate(rules):
+        rule = dict(rule)
+        if "action" in rule:
+            named = rule["action"]
+            try:
+                is_list = isinstance(named, (list, tuple, np.ndarray))
+                rule["action"] = [actions.code(action) for action in named] if is_list else actions.code(named)
+            except BemError as error:
+                raise BemError(f"{name} rule {place}: {error}") from None
+        told.append(rule)
+    try:
+        return json.dumps(told, default=lambda value: value.item())
+    except (AttributeError, TypeError, ValueError):
+        raise BemError(f"{name} is {rules!r}; numbers, words and lists of them are needed, such as {example}") from None
+
+
 class Learner:
     """Learns an environment by trial and error.
 
@@ -93,6 +115,12 @@ class Learner:
     of them; ``Box`` goes through :class:`bem.wrappers.Binarize`. A world without a step limit of its own needs ``horizon``.
     ``reward_range`` and ``return_range`` help where they are known; without the first, some random episodes show how
     large rewards are. Whether a seed brings an episode back is tried, unless ``repeats`` says it.
+
+    ``forbid`` lists what must never be done, ``bad_if`` what is BAD besides what ``info["bad"]`` says: rules over the parts of
+    an observation, ``[{"if": {"temp": ">= 28", "door": 1}, "action": 2}]``. A part is called by the way to it: the names of
+    a ``Dict`` and the places in a ``Tuple`` or an array, joined by dots; the number of a ``Discrete`` space is ``obs``. What is
+    forbidden, and what is BAD by a rule with an action, is never tried, not even at first, with a proof that
+    no policy in force chooses it. Of action spaces with several parts an action is said by its number.
 
     Same environment, seed, configuration and steps: the same circuit, whether the steps come at once or in pieces.
 
@@ -114,6 +142,8 @@ class Learner:
         reward_range: tuple[float, float] | None = None,
         return_range: tuple[float, float] | None = None,
         repeats: bool | None = None,
+        forbid: list[dict[str, Any]] | None = None,
+        bad_if: list[dict[str, Any]] | None = None,
     ):
         if isinstance(env, gymnasium.vector.VectorEnv):
             raise BemError("a vectorised environment cannot be learned: give one environment")
@@ -127,8 +157,14 @@ class Learner:
         self._env = env
         self._circuit: Circuit | None = None
         self.probe_steps = _played_before(env)
+        self._declared = None
+        if forbid is not None or bad_if is not None:
+            told = (_rule_text(name, rules or [], self._actions) for name, rules in (("bad_if", bad_if), ("forbid", forbid)))
+            self._declared = [self._observations.features(), *told]
+        rules = self._rules()
         game = _native(env)
-        if game is not None and horizon is None and reward_range is None and return_range is None and repeats is None:
+        said = (horizon, reward_range, return_range, repeats, rules)
+        if game is not None and all(part is None for part in said):
             self._repeats = True
             self._session = _bem.Session(game, None, self.seed, self._config, True, self._name)
             return
@@ -140,7 +176,7 @@ class Learner:
         world = _World(env, self._observations, self._actions)
         declared = _milli("reward_range", reward_range) if reward_range is not None else None
         if declared is None or repeats is None:
-            seen, does_repeat = self._probe(world, steps)
+            seen, does_repeat = self._probe(world, steps, rules)
             declared = declared or seen
             repeats = does_repeat if repeats is None else repeats
         returns = _milli("return_range", return_range) if return_range is not None else None
@@ -153,9 +189,13 @@ class Learner:
             "reward_range": declared,
             "return_range": returns or (min(low, steps * low), max(high, steps * high)),
         }
-        self._session = _bem.Session(world, shape, self.seed, self._config, self._repeats, self._name)
+        self._session = _bem.Session(world, shape, self.seed, self._config, self._repeats, self._name, rules)
 
-    def _probe(self, world: _World, horizon: int) -> tuple[tuple[int, int], bool]:
+    def _rules(self) -> _bem.Rules | None:
+        """What is BAD and what must never be done, where somebody has said it."""
+        return None if self._declared is None else _bem.Rules(*self._declared, self._actions.count)
+
+    def _probe(self, world: _World, horizon: int, rules: _bem.Rules | None) -> tuple[tuple[int, int], bool]:
         """Plays at random: the range of rewards in milli-units, and whether a seed brings an episode back."""
         random = np.random.default_rng(self.seed)
         low, high, repeats, inexact, before = 0.0, 0.0, True, None, self.probe_steps
@@ -163,9 +203,11 @@ class Learner:
             seed, played = int(random.integers(0, 2**62)), []
             seen = [world.reset(seed)]
             while len(played) < min(horizon, _PROBE_STEPS):
-                action = int(random.integers(0, self._actions.count))
+                allowed = range(self._actions.count) if rules is None else rules.left(seen[-1])
+                action = allowed[int(random.integers(0, len(allowed)))]
                 answer = world.step(action)
                 played.append((action, answer))
+                seen.append(answer[0])
                 low, high = min(low, answer[1]), max(high, answer[1])
                 if abs(answer[1] * 1000 - round(answer[1] * 1000)) > 1e-6:
                     inexact = answer[1]
@@ -312,7 +354,8 @@ class Learner:
             "config": self._config,
             "name": self._name,
             "repeats": self._repeats,
-            "native": _native(self._env) is not None and self.probe_steps == 0,
+            "native": _native(self._env) is not None and self.probe_steps == 0 and self._declared is None,
+            "rules": self._declared,
             "probe_steps": self.probe_steps,
             "observation_space": spaces.to_json(self._observations.space),
             "action_space": spaces.to_json(self._actions.space),
@@ -341,6 +384,8 @@ class Learner:
         learner = cls.__new__(cls)
         learner.seed, learner._config, learner._name = head["seed"], head["config"], head["name"]
         learner._repeats, learner.probe_steps = head["repeats"], head["probe_steps"]
+        # Learners that were saved before there were rules have none.
+        learner._declared = head.get("rules")
         learner._observations = spaces.Observations(observation_space)
         learner._actions = spaces.Actions(action_space)
         learner._circuit = Circuit.from_bytes(data[start + sizes[0] : start + sizes[0] + sizes[1]])
@@ -361,9 +406,9 @@ class Learner:
             raise BemError("this is another world than the one that the learner was saved in: its spaces differ")
         head, data = (None, self._session.to_bytes()) if self._session is not None else self._saved
         game = _native(env)
-        is_native = game is not None and (head["native"] if head else self.probe_steps == 0)
+        is_native = game is not None and (head["native"] if head else self.probe_steps == 0 and self._declared is None)
         world = game if is_native else _World(env, self._observations, self._actions)
-        self._session = _bem.Session.restore(data, world, self._repeats, self._name)
+        self._session = _bem.Session.restore(data, world, self._repeats, self._name, self._rules())
         self._env = env
         return self
 

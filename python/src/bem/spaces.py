@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ from gymnasium import spaces
 
 from bem._bem import ACTIONS_MAX, OBSERVATION_BITS_MAX, BemError, pack_rows
 
+# Values of a number that a rule compares with thresholds, and of one whose values it lists.
+_NUMBERS_MAX = 256
+_CHOICES_MAX = 1024
 _DISCRETE = "Discrete, MultiBinary, MultiDiscrete, or Tuple and Dict of them"
 
 
@@ -68,6 +72,20 @@ def from_json(value: Any) -> spaces.Space:
     if "bits" in value:
         return spaces.MultiBinary(value["bits"])
     return spaces.MultiDiscrete(np.asarray(value["numbers"]), start=np.asarray(value["start"]))
+
+
+def _features(name: str, size: int, start: int) -> list[dict[str, Any]]:
+    """One number of an observation as features: itself, where rules can speak of it; else its bits."""
+    if size == 2 and start == 0:
+        return [{"name": name, "kind": "bit", "bit": True}]
+    values = range(start, start + size)
+    if 2 <= size <= _NUMBERS_MAX:
+        bounds = {"kind": "number", "min": values[0], "max": values[-1]}
+        return [{"name": name, **bounds, "levels": list(values[1:])}]
+    if 2 <= size <= _CHOICES_MAX:
+        return [{"name": name, "kind": "choice", "of": [str(value) for value in values], "index": True}]
+    width = max(1, (size - 1).bit_length())
+    return [{"name": f"{name}.bit{bit}", "kind": "bit", "bit": True} for bit in range(width)]
 
 
 class _Leaf:
@@ -136,6 +154,20 @@ class Observations:
         plain = isinstance(space, spaces.Discrete)
         bits = isinstance(space, spaces.MultiBinary)
         self.encode = self._encode_number if plain else self._encode_bits if bits else self._encode_any
+
+    def features(self) -> str:
+        """What rules may speak of, as the native part reads it: one feature for every number of an observation.
+
+        It is called by the way to it: the names of a ``Dict`` and the places in a ``Tuple`` or an array, joined by dots; the
+        number of a ``Discrete`` space is called ``obs``.
+        """
+        features = []
+        for leaf in self.leaves:
+            starts = np.broadcast_to(np.asarray(leaf.start), leaf.shape).reshape(-1)
+            for place, size, start in zip(np.ndindex(*leaf.shape), leaf.sizes, starts):
+                name = ".".join(map(str, (*leaf.path, *place))) or "obs"
+                features += _features(name, size, int(start))
+        return json.dumps(features)
 
     def _encode_number(self, observation: Any) -> int:
         code = int(observation) - self.leaves[0].start
@@ -216,6 +248,13 @@ class Actions:
             raise BemError(f"there are {self.count} actions; at most {ACTIONS_MAX} are allowed")
         self.start = _starts(space)
         self.is_plain = isinstance(space, spaces.Discrete)
+
+    def code(self, action: Any) -> int:
+        """The number of an action; of spaces with several parts actions are said by their number."""
+        first = int(self.start) if self.is_plain else 0
+        if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or not 0 <= action - first < self.count:
+            raise BemError(f"the action {action!r} is none; it must be {first} to {first + self.count - 1}")
+        return int(action) - first
 
     def decode(self, code: int) -> Any:
         """The action with this number."""

@@ -175,7 +175,7 @@ impl Environment for Obedient<'_> {
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
         let observation = *self.world.observation();
-        let is_forbidden = self.forbidden.binary_search(&Forbidden { observation, action }).is_ok();
+        let is_forbidden = Forbidden::forbids(self.forbidden, observation, action);
         let instead = Forbidden::left(self.forbidden, observation, self.world.shape().actions).next();
         self.world.step(instead.filter(|_| is_forbidden).unwrap_or(action))
     }
@@ -363,7 +363,7 @@ mod tests {
         }
         fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
             let observation = *self.0.observation();
-            assert!(!self.1.contains(&Forbidden { observation, action }), "action {action} is forbidden");
+            assert!(!Forbidden::forbids(&self.1, observation, action), "action {action} is forbidden");
             self.0.step(action)
         }
     }
@@ -374,7 +374,7 @@ mod tests {
         let mut world = game.start();
         world.reset(0).unwrap();
         let observation = *world.observation();
-        let forbidden = [0, 2].map(|action| Forbidden { observation, action }).to_vec();
+        let forbidden = [0, 2].map(|action| Forbidden::whole(observation, action)).to_vec();
         let mut world = Guarded(world, forbidden);
         let plan = Plan::new(game.shape(), 100, 1_000_000);
         let first = Agent::circuit(Policy::constant(4, 2));

@@ -5,7 +5,7 @@
 //! masks a forbidden action in every turn, so that nothing new is learned about it. Clauses: SCC-5, SCC-11; decision D-45.
 
 use crate::learner::{Learner, Witness};
-use bem_base::environment::{Bits, Forbidden};
+use bem_base::environment::{Bits, Forbidden, Pattern};
 use bem_base::fixed::Fixed;
 use bem_evolve::doubt::doubt;
 use bem_evolve::improvement::Account;
@@ -54,14 +54,18 @@ impl Learner {
         if forbidden.is_empty() && self.machinery.family().guard().is_empty() {
             return true;
         }
-        let rule = |Forbidden { observation, action }: &Forbidden| {
-            let instead = Forbidden::left(forbidden, *observation, self.shape.actions).next()?;
-            Some(Rule { observation: *observation, forbidden: *action, instead })
-        };
-        let Some(rules) = forbidden.iter().map(rule).collect::<Option<Vec<Rule>>>() else { return false };
-        let words = match rules.len() {
-            0 => "forbid nothing any more: another task begins".to_string(),
-            count => format!("forbid {count} pairs of observation and action {USER_RULES_OUT}"),
+        let world = (usize::from(self.shape.observation_bits), self.shape.actions);
+        let Ok(kept) = Forbidden::with_instead(forbidden, world, RULES_MAX) else { return false };
+        let rule =
+            |(pair, instead): (Forbidden, u16)| Rule { seen: pair.seen, forbidden: pair.action, instead };
+        let mut rules: Vec<Rule> = kept.into_iter().map(rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        let are_whole = rules.iter().all(|rule| rule.seen.only().is_some());
+        let words = match (rules.len(), are_whole) {
+            (0, _) => "forbid nothing any more: another task begins".to_string(),
+            (count, true) => format!("forbid {count} pairs of observation and action {USER_RULES_OUT}"),
+            (count, false) => format!("forbid {count} patterns of observation and action {USER_RULES_OUT}"),
         };
         let proposal = Proposal {
             change: Change::Guard { rules },
@@ -100,7 +104,7 @@ impl Learner {
             for (forbidden, pair) in actions {
                 let is_known = guard.pass(observation, *forbidden) != *forbidden;
                 let is_instead =
-                    rules.iter().any(|rule| rule.observation == *observation && rule.instead == *forbidden);
+                    rules.iter().any(|rule| rule.instead == *forbidden && rule.seen.covers(observation));
                 if is_known || is_instead || pair.count < TRIES_MIN || RULES_MAX <= rules.len() {
                     continue;
                 }
@@ -108,7 +112,7 @@ impl Learner {
                     *action != forbidden
                         && !rules
                             .iter()
-                            .any(|rule| rule.observation == *observation && rule.forbidden == **action)
+                            .any(|rule| rule.forbidden == **action && rule.seen.covers(observation))
                 };
                 let better =
                     actions.keys().filter(allowed).filter(|action| is_worse(*pair, actions[*action], odds));
@@ -116,7 +120,11 @@ impl Learner {
                 let Some(instead) = better.max_by_key(|action| (mean(action), Reverse(**action))) else {
                     continue;
                 };
-                rules.push(Rule { observation: *observation, forbidden: *forbidden, instead: *instead });
+                rules.push(Rule {
+                    seen: Pattern::whole(*observation),
+                    forbidden: *forbidden,
+                    instead: *instead,
+                });
                 (added, counted) = (added + 1, counted + pair.count);
                 lower_bound = lower_bound.min(surely_worse_by(*pair, actions[instead], odds));
             }

@@ -150,10 +150,7 @@ impl Record {
             return;
         }
         writer.length(self.forbidden.len());
-        for Forbidden { observation, action } in &self.forbidden {
-            observation.0.iter().for_each(|word| writer.u64(*word));
-            writer.u16(*action);
-        }
+        self.forbidden.iter().for_each(|pair| pair.encode(writer));
         writer.text(self.features.as_deref().unwrap_or(""));
     }
 
@@ -172,12 +169,8 @@ impl Record {
     fn decode_besides(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
         let mut record = Record::decode(reader)?;
         let malformed = reader.error("forbidden actions that are out of order or out of range");
-        for _ in 0..reader.length(8 * OBSERVATION_WORDS + 2)? {
-            let mut observation = Bits::ZERO;
-            for word in &mut observation.0 {
-                *word = reader.u64()?;
-            }
-            let forbidden = Forbidden { observation, action: reader.u16()? };
+        for _ in 0..reader.length(Forbidden::BYTES)? {
+            let forbidden = Forbidden::decode(reader)?;
             let rises = record.forbidden.last().is_none_or(|last| *last < forbidden);
             if !rises || record.shape.actions <= forbidden.action {
                 return Err(malformed);

@@ -13,7 +13,7 @@ use crate::propose::{merge_by_bit, patch};
 use crate::score::PoxState;
 use crate::verify::{AcceptedPatch, accept, verify};
 use bem_base::encode::{Reader, Writer};
-use bem_base::environment::{Bits, Field, Shape};
+use bem_base::environment::{Bits, Field, Pattern, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Gate, Netlist, Op, Signal};
@@ -38,8 +38,8 @@ pub(super) const ACTIONS: u16 = 3;
 pub(super) const EDITORS: u8 = 4;
 /// The bit that divides the laboratory's buckets.
 pub(super) const DIVIDED: u16 = 3;
-/// What its guards forbid: an action for what is seen.
-const FORBIDDEN: [(u64, u16); 3] = [(5, 1), (9, 2), (33, 0)];
+/// What its guards forbid: an action for what is seen, of which some bits may be any.
+const FORBIDDEN: [(&str, u16); 3] = [("101000", 1), ("1001--", 2), ("--00-1", 0)];
 /// The only family.
 const FAMILY: FamilyIndex = FamilyIndex(0);
 /// The first slot without an expert.
@@ -177,8 +177,8 @@ impl Laboratory {
                 Change::Hold { actions, rule: Adaptation::Fixed }
             }
             Form::Guard => {
-                let rule = |(seen, forbidden): &(u64, u16)| Rule {
-                    observation: observation(*seen),
+                let rule = |(seen, forbidden): &(&str, u16)| Rule {
+                    seen: Pattern::from_text(seen).expect("zeros, ones and dashes"),
                     forbidden: *forbidden,
                     instead: (forbidden + 1) % ACTIONS,
                 };

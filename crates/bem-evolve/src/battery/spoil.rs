@@ -118,7 +118,7 @@ impl Laboratory {
                 match prng.below(3) {
                     0 => rule.forbidden = ACTIONS + prng.below(60_000) as u16,
                     1 => rule.instead = ACTIONS + prng.below(60_000) as u16,
-                    _ => rule.observation.set(usize::from(OBSERVATION_BITS), true),
+                    _ => rule.seen = rule.seen.with(usize::from(OBSERVATION_BITS), true),
                 }
             }
             Change::Join { pairs, .. } => {

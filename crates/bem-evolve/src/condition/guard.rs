@@ -3,7 +3,7 @@
 //! Promised, for every observation and every action that anybody may propose: what comes out of the guard's circuit is no
 //! action that a rule forbids for what is seen, and exists. So no turn can take one, whatever acts and whatever it
 //! remembers. Not promised: that a rule is wise; it is entered on evidence, or because the user says so.
-//! Clauses: SCC-3, SCC-5; decision D-45.
+//! Clauses: SCC-3, SCC-5; decisions D-45, D-275.
 
 use super::{Context, Finding, Rejection, budget, misfit, prove};
 use bem_checker::Cnf;
@@ -18,8 +18,7 @@ pub fn check(context: &Context<'_>, family: &Family, rules: &[Rule]) -> Result<V
     let guard = Guard::new(rules.to_vec(), shape.actions)
         .ok_or_else(|| misfit("rules that contradict each other or name actions that are none"))?;
     let seen = usize::from(shape.observation_bits);
-    let unseen = |rule: &Rule| (seen..256).any(|bit| rule.observation.get(bit));
-    if rules.iter().any(unseen) {
+    if !rules.iter().all(|rule| rule.seen.fits(seen)) {
         return Err(misfit(format!("a rule about bits past the {seen} that can be seen")));
     }
     let mut findings = vec![Finding::Compared { condition: "rules fit each other" }];
@@ -37,10 +36,12 @@ pub fn check(context: &Context<'_>, family: &Family, rules: &[Rule]) -> Result<V
     let mut negation = Cnf::new(base.variables());
     let mut selectors = Vec::new();
     for rule in rules {
-        // A variable that says: the rule's observation is seen, and its forbidden action comes out.
+        // A variable that says: what the rule looks at is seen, and its forbidden action comes out. Other bits are free.
         let selector = negation.fresh();
         for (place, wire) in wires[..seen].iter().enumerate() {
-            require(&mut negation, selector, *wire, rule.observation.get(place));
+            if let Some(value) = rule.seen.bit(place) {
+                require(&mut negation, selector, *wire, value);
+            }
         }
         for (bit, wire) in outputs.iter().enumerate() {
             require(&mut negation, selector, *wire, rule.forbidden >> bit & 1 == 1);
@@ -71,10 +72,15 @@ fn require(negation: &mut Cnf, selector: bem_checker::Literal, wire: Wire, value
 mod tests {
     use super::*;
     use crate::battery::Laboratory;
-    use bem_base::environment::Bits;
+    use bem_base::environment::{Bits, Pattern};
 
     fn rule(seen: u64, forbidden: u16, instead: u16) -> Rule {
-        Rule { observation: Bits([seen, 0, 0, 0]), forbidden, instead }
+        Rule { seen: Pattern::whole(Bits([seen, 0, 0, 0])), forbidden, instead }
+    }
+
+    /// A rule about some of the bits.
+    fn partly(mask: u64, seen: u64, forbidden: u16, instead: u16) -> Rule {
+        Rule { seen: Pattern::new(Bits([mask, 0, 0, 0]), Bits([seen, 0, 0, 0])), forbidden, instead }
     }
 
     #[test]
@@ -98,7 +104,17 @@ mod tests {
         let findings = show(&[rule(5, 1, 0), rule(5, 2, 0), rule(9, 0, 1)]).unwrap();
         assert_eq!(findings.iter().filter(|finding| finding.proof().is_some()).count(), 1);
         assert!(show(&[]).unwrap().iter().all(|finding| finding.proof().is_none()));
-        for wrong in [vec![rule(5, 1, 2), rule(5, 2, 1)], vec![rule(5, 3, 0)], vec![rule(64, 0, 1)]] {
+        let findings = show(&[partly(1, 1, 1, 0), partly(6, 2, 2, 0), partly(0, 0, 2, 0), rule(4, 1, 0)]);
+        assert_eq!(findings.unwrap().iter().filter(|finding| finding.proof().is_some()).count(), 1);
+        for wrong in [
+            vec![rule(5, 1, 2), rule(5, 2, 1)],
+            vec![rule(5, 3, 0)],
+            vec![rule(64, 0, 1)],
+            // Two that meet where bits 0 and 1 are set, bits that nobody sees, and all bits that are seen in another form.
+            vec![partly(1, 1, 1, 2), partly(2, 2, 2, 1)],
+            vec![partly(65, 1, 1, 0)],
+            vec![partly(63, 5, 1, 0)],
+        ] {
             assert!(show(&wrong).is_err(), "{wrong:?}");
         }
     }

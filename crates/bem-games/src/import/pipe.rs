@@ -6,7 +6,8 @@
 //! whose episodes pay far less than the best reward at every step does well to say `"return_range":[lo,hi]` as well:
 //! the narrower it is, the fewer episodes it takes to show that something is better. `"features":[..]` in place of `obs_bits`
 //! and `fields` makes every `obs` an object of named values ([`bem_data`]); then `"bad_if"` and `"forbid"` may list rules
-//! over them: what is BAD besides what the program says, and what must never be done. `"replay":false` says that a seed
+//! over them: what is BAD besides what the program says, and what must never be done. Where observations are bits,
+//! `"forbidden":[{"obs":"01-","action":1}]` lists the latter. `"replay":false` says that a seed
 //! brings no episode back. A reward may be missing in its own line and come as `"late":[[step,reward],..]` in a later one of
 //! the same episode; steps count from 0. `"discount":990` (thousandths a step) ends every episode with the chance of the rest
 //! after each step. `"optimum":x,"random":y` say in milli-units what the best policy and random play are worth an episode; then
@@ -18,7 +19,7 @@ use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Forbidde
 use bem_base::limits::{ACTIONS_MAX, EPISODE_STEPS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::prng::Prng;
 use bem_data::Encoder;
-use bem_data::declared::{Declared, Texts};
+use bem_data::declared::{Declared, Texts, forbidden_bits};
 use bem_data::feature::Value;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -43,6 +44,8 @@ pub struct PipeWorld<T> {
     shape: Shape,
     /// Features and rules over them, where the program names them.
     declared: Option<Declared>,
+    /// What must never be done, in rising order.
+    forbidden: Vec<Forbidden>,
     observation: Bits,
     /// The named values behind the observation.
     values: Vec<Value>,
@@ -80,6 +83,8 @@ struct Hello {
     bad_if: Option<Box<RawValue>>,
     #[serde(default)]
     forbid: Option<Box<RawValue>>,
+    #[serde(default)]
+    forbidden: Option<Box<RawValue>>,
     #[serde(default)]
     return_range: Option<(i64, i64)>,
     #[serde(default = "yes")]
@@ -169,6 +174,20 @@ impl Hello {
         Declared::read(&texts, self.actions as u16, self.horizon).map_err(|error| error.to_string())
     }
 
+    /// What must never be done: by rules over features, or pair by pair where observations are bits.
+    fn forbidden(&self, shape: &Shape, declared: Option<&Declared>) -> Result<Vec<Forbidden>, String> {
+        match (&self.forbidden, declared) {
+            (None, declared) => Ok(declared.map_or_else(Vec::new, |declared| declared.forbidden.clone())),
+            (Some(_), Some(_)) => {
+                Err("\"forbidden\" goes with \"obs_bits\"; where there are \"features\", rules of \"forbid\" say it".to_string())
+            }
+            (Some(pairs), None) => {
+                forbidden_bits(pairs.get(), usize::from(shape.observation_bits), shape.actions)
+                    .map_err(|error| error.to_string())
+            }
+        }
+    }
+
     fn check(&self) -> Result<(Shape, Option<Declared>), String> {
         let within = |what: &str, value: usize, low: usize, high: usize| {
             if (low..=high).contains(&value) {
@@ -247,9 +266,12 @@ impl<T: Transport> PipeWorld<T> {
     /// Waits for the program's first line.
     pub fn open(mut transport: T) -> Result<PipeWorld<T>, EnvironmentError> {
         let text = transport.receive().map_err(|error| external(format!("line 1: {error}")))?;
-        let ((shape, declared), discount, repeats, stated) = parse::<Hello>(&text)
+        let ((shape, declared), forbidden, discount, repeats, stated) = parse::<Hello>(&text)
             .and_then(|hello| {
-                Ok((hello.check()?, check_discount(hello.discount)?, hello.replay, hello.stated()?))
+                let (shape, declared) = hello.check()?;
+                let forbidden = hello.forbidden(&shape, declared.as_ref())?;
+                let discount = check_discount(hello.discount)?;
+                Ok(((shape, declared), forbidden, discount, hello.replay, hello.stated()?))
             })
             .map_err(|reason| external(format!("line 1: {reason}: {}", shortened(&text))))?;
         let (observation, values) = (Bits::ZERO, Vec::new());
@@ -257,6 +279,7 @@ impl<T: Transport> PipeWorld<T> {
             transport,
             shape,
             declared,
+            forbidden,
             observation,
             values,
             line: 1,
@@ -353,7 +376,7 @@ impl<T: Transport> Environment for PipeWorld<T> {
     }
 
     fn forbidden(&self) -> &[Forbidden] {
-        self.declared.as_ref().map_or(&[], |declared| &declared.forbidden)
+        &self.forbidden
     }
 
     fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {

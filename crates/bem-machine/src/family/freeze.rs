@@ -9,6 +9,9 @@ use crate::guard::Rule;
 use crate::route::directory::RouteInput;
 use bem_circuit::netlist::{Builder, Netlist, NetlistError, Signal};
 
+/// Bits that are read and left free by a rule, over which it is tried whether the rule can fire.
+const FREE_MAX: usize = 12;
+
 /// A family as one circuit: inputs are the observation bits that it reads and then its memory bits, outputs the action's
 /// bits and then the next memory bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,32 +79,71 @@ impl Family {
         })
     }
 
-    /// The guard behind a circuit. Without memory it is known which rules can fire: those whose action the circuit takes.
+    /// The guard behind a circuit. Without memory it is known which rules can fire: those whose action the circuit takes. What
+    /// comes out reads what the circuit reads, and the bits that these rules look at.
     fn freeze_guarded(&self, frozen: &FrozenCircuit) -> Result<FrozenCircuit, NetlistError> {
         let FrozenCircuit { circuit, reads, memory_bits } = frozen;
         let width = self.layout.action().len();
-        let fires = |rule: &Rule| {
-            let inputs: Vec<bool> = reads.iter().map(|bit| rule.observation.get(usize::from(*bit))).collect();
-            let outputs = circuit.evaluate(&inputs);
-            let action = outputs.iter().rev().fold(0u16, |code, bit| code << 1 | u16::from(*bit));
-            action == rule.forbidden
-        };
-        let needed = |rule: &Rule| 0 < *memory_bits || fires(rule);
-        if !self.guard.rules().iter().any(needed) {
+        let rules = self.guard.rules().iter();
+        let needed: Vec<&Rule> = rules.filter(|rule| 0 < *memory_bits || fires(frozen, rule)).collect();
+        if needed.is_empty() {
             return Ok(frozen.clone());
         }
         let seen = self.layout.observation().len();
-        let mut builder = Builder::new(seen + memory_bits);
-        let observation: Vec<Signal> = (0..seen).map(Signal::input).collect();
+        let is_read = |bit: &u16| {
+            reads.binary_search(bit).is_ok()
+                || needed.iter().any(|rule| rule.seen.bit(usize::from(*bit)).is_some())
+        };
+        let all: Vec<u16> = (0..seen as u16).filter(is_read).collect();
+        let place = |bit: u16| all.binary_search(&bit).ok().map(Signal::input);
+        let mut builder = Builder::new(all.len() + memory_bits);
+        // A bit that nobody looks at has no signal, and none is asked for.
+        let observation: Vec<Signal> =
+            (0..seen as u16).map(|bit| place(bit).unwrap_or(Signal::FALSE)).collect();
         let inputs: Vec<Signal> = reads
             .iter()
-            .map(|bit| Signal::input(usize::from(*bit)))
-            .chain((0..*memory_bits).map(|bit| Signal::input(seen + bit)))
+            .map(|bit| observation[usize::from(*bit)])
+            .chain((0..*memory_bits).map(|bit| Signal::input(all.len() + bit)))
             .collect();
         let outputs = builder.embed(circuit, &inputs);
-        let mut passed = self.guard.build(&mut builder, &observation, &outputs[..width], needed);
+        let is_needed = |rule: &Rule| needed.binary_search(&rule).is_ok();
+        let mut passed = self.guard.build(&mut builder, &observation, &outputs[..width], is_needed);
         passed.extend_from_slice(&outputs[width..]);
         let circuit = builder.finish(&passed)?;
-        Ok(FrozenCircuit { circuit, reads: (0..seen as u16).collect(), memory_bits: *memory_bits })
+        Ok(FrozenCircuit { circuit, reads: all, memory_bits: *memory_bits })
     }
+}
+
+/// Whether a circuit without memory takes the forbidden action somewhere where the rule holds, by every value of the bits that
+/// it reads and the rule leaves free; where these are many it may.
+fn fires(frozen: &FrozenCircuit, rule: &Rule) -> bool {
+    let FrozenCircuit { circuit, reads, .. } = frozen;
+    let asked: Vec<Option<bool>> = reads.iter().map(|bit| rule.seen.bit(usize::from(*bit))).collect();
+    let free = asked.iter().filter(|bit| bit.is_none()).count();
+    if FREE_MAX < free {
+        return true;
+    }
+    // Sixty-four cases at a time, one in every bit of a word.
+    let (mut values, mut outputs) = (Vec::new(), Vec::new());
+    (0..1u64 << free.saturating_sub(6)).any(|block| {
+        let mut place = 0;
+        let word = |bit: &Option<bool>| match bit {
+            Some(value) => {
+                if *value {
+                    u64::MAX
+                } else {
+                    0
+                }
+            }
+            None => {
+                place += 1;
+                let is_set = |case: &u64| (64 * block + case) >> (place - 1) & 1 == 1;
+                (0..64).filter(is_set).fold(0, |word, case| word | 1 << case)
+            }
+        };
+        let inputs: Vec<u64> = asked.iter().map(word).collect();
+        circuit.evaluate_words(&inputs, &mut values, &mut outputs);
+        let agrees = |(bit, word): (usize, &u64)| if rule.forbidden >> bit & 1 == 1 { *word } else { !word };
+        outputs.iter().enumerate().map(agrees).fold(u64::MAX, |all, word| all & word) != 0
+    })
 }

@@ -33,7 +33,7 @@ pub(super) fn spec(name: &str, horizon: u32) -> WorldSpec {
         shape: WorldSpec::shape_of(4, 4, horizon, (0, 1_000), Vec::new()),
         min_propensity: Fixed::from_ratio(1, 100),
         expire_after: 300,
-        forbidden: vec![Forbidden { observation: Bits([9, 0, 0, 0]), action: 3 }],
+        forbidden: vec![Forbidden::whole(Bits([9, 0, 0, 0]), 3)],
         note: String::new(),
         floor: None,
     }
@@ -102,7 +102,7 @@ impl Driver {
         }
         let (line, _) = Line::of(input, effect, &self.player.service);
         self.player.book.take(&mut LogSink(&mut self.log), &line).unwrap();
-        let is_forbidden = |rule: &Forbidden| rule.observation == observation && rule.action == copy[0];
+        let is_forbidden = |rule: &Forbidden| rule.seen.covers(&observation) && rule.action == copy[0];
         let spec = self.player.service.world(world).unwrap().spec();
         assert!(!spec.forbidden.iter().any(is_forbidden), "the forbidden action was taken");
         let reward = if u64::from(copy[0]) == observation.0[0] & 3 { 1_000 } else { 0 };

@@ -1,12 +1,12 @@
 //! What a new world is, read from the body of a request: widths, bounds, features and the rules over them.
 //!
-//! Rules over features become pairs of observation and action, like those that are named one by one, so that the machine proves
+//! Rules over features become patterns of bits with an action, like those that are named one by one, so that the machine proves
 //! the same of both; the rules themselves stay with the world as they were written. Must not know what is served or how.
-//! Clauses: VM-13, VM-17, GLE-9; decision D-226.
+//! Clauses: VM-13, VM-17, GLE-9; decisions D-226, D-275.
 
 use super::Fields;
 use crate::http::Failure;
-use bem_base::environment::{Bits, Field, Forbidden};
+use bem_base::environment::{Field, Forbidden, Pattern};
 use bem_base::fixed::Fixed;
 use bem_base::limits::ACTIONS_MAX;
 use bem_data::{DataError, Declared, Encoder, Feature, Rule};
@@ -140,12 +140,19 @@ fn read_groups(list: Option<Vec<Value>>) -> Result<Vec<Field>, Failure> {
 }
 
 fn read_pair(pair: &Value, bits: u16, encoder: Option<&Encoder>) -> Result<Forbidden, Failure> {
-    let wrong = || Failure::bad("forbidden", "forbidden must be a list of {\"obs\": ..., \"action\": ...}");
+    let wrong = || {
+        let form = "forbidden must be a list of {\"obs\": ..., \"action\": ...}";
+        let seen =
+            format!("obs is {bits} zeros, ones and dashes (a dash: any), or an object of all named values");
+        Failure::bad("forbidden", format!("{form}: {seen}"))
+    };
     let action = pair["action"].as_u64().and_then(|action| u16::try_from(action).ok()).ok_or_else(wrong)?;
-    let observation = match (&pair["obs"], encoder) {
-        (Value::String(text), _) if text.len() == usize::from(bits) => Bits::from_text(text),
-        (values @ Value::Object(_), Some(encoder)) => encoder.encode_json(&values.to_string()).ok(),
+    let seen = match (&pair["obs"], encoder) {
+        (Value::String(text), _) if text.len() == usize::from(bits) => Pattern::from_text(text),
+        (values @ Value::Object(_), Some(encoder)) => {
+            encoder.encode_json(&values.to_string()).ok().map(Pattern::whole)
+        }
         _ => None,
     };
-    Ok(Forbidden { observation: observation.ok_or_else(wrong)?, action })
+    Ok(Forbidden { seen: seen.ok_or_else(wrong)?, action })
 }

@@ -7,7 +7,7 @@ use super::specimens::Specimen;
 use crate::removal::History;
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::{Reader, Writer};
-use bem_base::environment::{Bits, Shape};
+use bem_base::environment::{Bits, Pattern, Shape};
 use bem_base::prng::Prng;
 use bem_checker::certificate::Certificate as Proof;
 use bem_checker::cnf::{Cnf, Literal};
@@ -128,7 +128,7 @@ impl Specimen {
         let mut others = rules.clone();
         let place = prng.below(rules.len().max(1) as u64) as usize;
         let beyond = shape.actions + prng.below(1_000) as u16;
-        let is_wrong_in_itself = match (others.get_mut(place)?, prng.below(7)) {
+        let is_wrong_in_itself = match (others.get_mut(place)?, prng.below(8)) {
             (rule, 0) => {
                 rule.instead = rule.forbidden;
                 true
@@ -143,16 +143,16 @@ impl Specimen {
             }
             (rule, 3) if shape.observation_bits < 256 => {
                 let unseen = 256 - u64::from(shape.observation_bits);
-                rule.observation.set(usize::from(shape.observation_bits) + prng.below(unseen) as usize, true);
+                let bit = usize::from(shape.observation_bits) + prng.below(unseen) as usize;
+                rule.seen = rule.seen.with(bit, true);
                 true
             }
             // Two rules that lead in a circle.
             (rule, 4) => {
                 let back = Rule { forbidden: rule.instead, instead: rule.forbidden, ..*rule };
-                others
-                    .retain(|rule| (rule.observation, rule.forbidden) != (back.observation, back.forbidden));
+                others.retain(|rule| (rule.seen, rule.forbidden) != (back.seen, back.forbidden));
                 others.push(back);
-                others.sort_by_key(|rule| (rule.observation, rule.forbidden));
+                others.sort_by_key(|rule| (rule.seen, rule.forbidden));
                 true
             }
             // Rules that may be, but are not those of which the certificate and the tables speak.
@@ -160,9 +160,20 @@ impl Specimen {
                 others.remove(place);
                 false
             }
-            (rule, _) => {
-                let bit = prng.below(u64::from(shape.observation_bits.max(1))) as usize;
-                rule.observation.set(bit, !rule.observation.get(bit));
+            // One about other observations: a bit is turned, asked for besides, or left free.
+            (rule, draw) => {
+                let width = usize::from(shape.observation_bits);
+                let bit = prng.below(width.max(1) as u64) as usize;
+                rule.seen = match rule.seen.bit(bit) {
+                    Some(value) if draw == 6 => rule.seen.with(bit, !value),
+                    None => rule.seen.with(bit, true).within(width),
+                    Some(_) => {
+                        let mut letters: Vec<char> = rule.seen.to_text(width).chars().collect();
+                        *letters.get_mut(bit)? = '-';
+                        Pattern::from_text(&letters.into_iter().collect::<String>())?
+                    }
+                };
+                others.sort_unstable();
                 false
             }
         };

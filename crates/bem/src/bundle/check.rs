@@ -7,8 +7,8 @@
 
 use super::claim::{forbidden_clauses, forbidden_holds, statement_clauses, statement_holds};
 use super::{
-    BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, FORMAT_WITH_FEATURES, Logged, Provenance,
-    features, from_hex,
+    BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS,
+    Forbidden, Logged, Provenance, features, from_hex,
 };
 use anyhow::{Context as _, Result, bail, ensure};
 use bem_base::digest::{Digest, hash};
@@ -45,8 +45,8 @@ pub fn check(bytes: &[u8], public_key: Option<&str>) -> Result<Checked> {
     let bundle: Bundle = serde_json::from_value(value).context("no bundle")?;
     ensure!(bundle.text() == text, "not in its one spelling");
     let body = &bundle.body;
-    let is_known = [FORMAT, FORMAT_WITH_FEATURES].contains(&body.format.as_str());
-    ensure!(is_known, "format {:?}; {FORMAT:?} and {FORMAT_WITH_FEATURES:?} are known", body.format);
+    let formats = [FORMAT, FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS];
+    ensure!(formats.contains(&body.format.as_str()), "format {:?}; {formats:?} are known", body.format);
     check_signature(&bundle, public_key)?;
     let policy = check_circuit(&body.policy)?;
     let features = features::check(body).context("features")?;
@@ -195,6 +195,11 @@ fn check_forbidden(body: &Body) -> Result<()> {
         "{} pairs and {} certificates",
         body.forbidden.len(),
         body.certificates.forbidden.len()
+    );
+    let has_patterns = body.forbidden.iter().any(Forbidden::is_pattern);
+    ensure!(
+        has_patterns == (body.format == FORMAT_WITH_PATTERNS),
+        "bits that are free belong to the format {FORMAT_WITH_PATTERNS:?}, which has some"
     );
     for (forbidden, certificate) in body.forbidden.iter().zip(&body.certificates.forbidden) {
         match certificate.kind.as_str() {

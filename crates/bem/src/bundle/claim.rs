@@ -224,14 +224,15 @@ pub fn statement_holds(circuit: &Circuit, statement: &Statement) -> Result<bool>
     })
 }
 
-/// What the inputs are for a forbidden observation: those that are read are fixed, memory is free.
+/// What the inputs are for a forbidden observation: those that are read and named are fixed; others and memory are free.
 fn fixed(circuit: &Circuit, forbidden: &Forbidden) -> Result<Vec<Option<bool>>> {
     let seen = forbidden.observation.as_bytes();
     let is_form =
-        seen.len() == usize::from(circuit.observation_bits) && seen.iter().all(|bit| b"01".contains(bit));
-    ensure!(is_form, "a forbidden observation has {} zeros and ones", circuit.observation_bits);
+        seen.len() == usize::from(circuit.observation_bits) && seen.iter().all(|bit| b"01-".contains(bit));
+    ensure!(is_form, "a forbidden observation has {} zeros, ones and dashes", circuit.observation_bits);
     ensure!(forbidden.action < circuit.actions, "action {} is none", forbidden.action);
-    let read = circuit.reads.iter().map(|bit| Some(seen[usize::from(*bit)] == b'1'));
+    let value = |bit: u8| (bit != b'-').then_some(bit == b'1');
+    let read = circuit.reads.iter().map(|bit| value(seen[usize::from(*bit)]));
     Ok(read.chain((0..circuit.memory_bits).map(|_| None)).collect())
 }
 
@@ -250,7 +251,12 @@ pub fn forbidden_clauses(circuit: &Circuit, forbidden: &Forbidden) -> Result<Cnf
     Ok(cnf)
 }
 
-/// Whether the forbidden action is never taken, by trying every content of memory.
+/// How many inputs are free where a forbidden observation is seen.
+pub fn free_inputs(circuit: &Circuit, forbidden: &Forbidden) -> Result<usize> {
+    Ok(fixed(circuit, forbidden)?.iter().filter(|input| input.is_none()).count())
+}
+
+/// Whether the forbidden action is never taken, by trying every content of memory and every value of the bits that are free.
 pub fn forbidden_holds(circuit: &Circuit, forbidden: &Forbidden) -> Result<bool> {
     let inputs = fixed(circuit, forbidden)?;
     let (gates, code) = (circuit.gates(), circuit.code());

@@ -5,6 +5,7 @@
 
 use super::{Body, FORMAT, FORMAT_WITH_FEATURES};
 use anyhow::{Result, bail, ensure};
+use bem_base::environment::Pattern;
 use bem_data::{Code, Column, Decimal, Encoder, Feature, FeatureKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -59,10 +60,10 @@ pub fn of(encoder: &Encoder) -> Vec<NamedFeature> {
 /// bits that are seen.
 pub fn check(body: &Body) -> Result<Option<Encoder>> {
     let Some(features) = &body.features else {
-        ensure!(body.format == FORMAT, "the format {:?} has features", body.format);
+        ensure!(body.format != FORMAT_WITH_FEATURES, "the format {:?} has features", body.format);
         return Ok(None);
     };
-    ensure!(body.format == FORMAT_WITH_FEATURES, "the format {:?} has no features", body.format);
+    ensure!(body.format != FORMAT, "the format {:?} has no features", body.format);
     let names: BTreeSet<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
     ensure!(!features.is_empty() && names.len() == features.len(), "features have names that differ");
     let encoder = Encoder::new(features.iter().map(part).collect::<Result<Vec<_>>>()?)?;
@@ -105,15 +106,7 @@ fn part(feature: &NamedFeature) -> Result<(Feature, Code)> {
     Ok((Feature { name: name.clone(), kind }, code))
 }
 
-/// What is seen in an observation of one digit a bit, in words.
+/// What is seen in an observation of one letter a bit, in words.
 pub fn in_words(encoder: &Encoder, observation: &str) -> String {
-    let digits: Vec<bool> = observation.bytes().map(|digit| digit == b'1').collect();
-    let said = |column: &Column| {
-        let shown = |value: &usize| {
-            let bit = |bit: usize| digits.get(usize::from(column.low) + bit).copied().unwrap_or(false);
-            (0..usize::from(column.width)).all(|place| column.shows(*value, place) == bit(place))
-        };
-        column.among(&column.values().into_iter().filter(shown).collect::<Vec<_>>())
-    };
-    encoder.columns().iter().filter(|column| 0 < column.width).map(said).collect::<Vec<_>>().join(" and ")
+    Pattern::from_text(observation).map_or_else(String::new, |pattern| encoder.pattern_is(&pattern))
 }

@@ -4,10 +4,11 @@
 //! Clauses: SCC-3, SCC-4, LOG-3.
 
 use super::check::{check, circuit_digest};
-use super::claim::{forbidden_clauses, statement_clauses};
+use super::claim::{forbidden_clauses, free_inputs, statement_clauses};
 use super::{
     Body, Bundle, Certificate, Certificates, Circuit, Condition, EXHAUSTIVE_INPUTS_MAX, FORMAT,
-    FORMAT_WITH_FEATURES, Forbidden, List, Logged, Provenance, Rule, Statement, features, to_hex,
+    FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS, Forbidden, List, Logged, Provenance, Rule, Statement,
+    features, to_hex,
 };
 use crate::cli::ledger_directory;
 use crate::cli::run::evaluations;
@@ -36,6 +37,8 @@ use std::path::Path;
 
 /// Conflicts that one certificate may take.
 const CONFLICTS: u32 = 50_000;
+/// Free inputs over which every case is tried before a proof is looked for.
+const TRIED_INPUTS_MAX: usize = 12;
 /// Gates of a circuit whose statement is proven clause by clause.
 const PROVEN_GATES_MAX: usize = 4_096;
 /// Bytes of one certificate.
@@ -60,7 +63,11 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
     let encoder = kept_files(directory, climb.files()).ok().and_then(|files| encoder_of(&files));
     let encoder = encoder.filter(|encoder| encoder.bits() == usize::from(shape.observation_bits));
     let features = encoder.as_ref().map(features::of);
-    let format = if features.is_some() { FORMAT_WITH_FEATURES } else { FORMAT };
+    let format = match features {
+        _ if forbidden.iter().any(Forbidden::is_pattern) => FORMAT_WITH_PATTERNS,
+        Some(_) => FORMAT_WITH_FEATURES,
+        None => FORMAT,
+    };
     let body = Body {
         format: format.to_string(),
         features,
@@ -163,17 +170,18 @@ fn condition(condition: &bem_explain::Condition) -> Condition {
 }
 
 fn forbidden(rule: &GuardRule, observation_bits: u16) -> Forbidden {
-    let bit = |place: usize| if rule.observation.get(place) { '1' } else { '0' };
-    let observation = (0..usize::from(observation_bits)).map(bit).collect();
-    Forbidden { observation, action: rule.forbidden }
+    Forbidden { observation: rule.seen.to_text(usize::from(observation_bits)), action: rule.forbidden }
 }
 
-/// Why a forbidden action is never taken.
+/// Why a forbidden action is never taken: few cases are tried, many are proven where that goes.
 fn never(circuit: &Circuit, pair: &Forbidden) -> Result<Certificate> {
-    if circuit.memory_bits as usize <= EXHAUSTIVE_INPUTS_MAX {
-        return Ok(exhaustive());
-    }
-    proof(&forbidden_clauses(circuit, pair)?).with_context(|| {
+    let free = free_inputs(circuit, pair)?;
+    let found = match free <= TRIED_INPUTS_MAX {
+        true => Some(exhaustive()),
+        false => proof(&forbidden_clauses(circuit, pair)?),
+    };
+    let tried = || (free <= EXHAUSTIVE_INPUTS_MAX).then(exhaustive);
+    found.or_else(tried).with_context(|| {
         format!("that action {} is never taken for {} was not shown", pair.action, pair.observation)
     })
 }

@@ -21,6 +21,8 @@ pub const BYTES_MAX: usize = 64 << 20;
 pub const FORMAT: &str = "bem-bundle-1";
 /// The format of a body that says what its bits mean.
 pub const FORMAT_WITH_FEATURES: &str = "bem-bundle-2";
+/// The format of a body in which a forbidden pair leaves some bits free; it may say what its bits mean or not.
+pub const FORMAT_WITH_PATTERNS: &str = "bem-bundle-3";
 /// Inputs over which a checker tries every case.
 pub const EXHAUSTIVE_INPUTS_MAX: usize = 20;
 
@@ -130,7 +132,7 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forbidden {
-    /// Every bit that the world shows.
+    /// Every bit that the world shows; a dash for one that may be any.
     pub observation: String,
     /// What is not done then.
     pub action: u16,
@@ -194,6 +196,13 @@ pub struct Logged {
     pub entry: String,
     /// The audit path of RFC 6962, in hexadecimal.
     pub path: Vec<String>,
+}
+
+impl Forbidden {
+    /// Whether it leaves some bit free.
+    pub fn is_pattern(&self) -> bool {
+        self.observation.contains('-')
+    }
 }
 
 impl Body {

@@ -87,11 +87,18 @@ fn never(checked: &Checked) -> Vec<String> {
     let one = |pair: &Forbidden| {
         let seen = match &checked.features {
             Some(encoder) => in_words(encoder, &pair.observation),
+            None if pair.is_pattern() => format!("the observation is like {} (-: any)", pair.observation),
             None => format!("the observation is {}", pair.observation),
         };
         format!("action {} where {seen}", pair.action)
     };
     checked.bundle.body.forbidden.iter().map(one).collect()
+}
+
+/// What the forbidden ones are called: a pattern leaves bits free.
+fn noun(checked: &Checked) -> &'static str {
+    let is_pattern = checked.bundle.body.forbidden.iter().any(Forbidden::is_pattern);
+    if is_pattern { "pattern" } else { "pair" }
 }
 
 fn print(checked: &Checked) {
@@ -130,7 +137,7 @@ fn print(checked: &Checked) {
         count => {
             line(
                 "forbidden",
-                &format!("{} of observation and action: never chosen", quantity(count, "pair")),
+                &format!("{} of observation and action: never chosen", quantity(count, noun(checked))),
             );
             let never = never(checked);
             never.iter().take(SHOWN_PAIRS).for_each(|pair| line("", &format!("never {pair}")));

@@ -136,6 +136,13 @@ fn mutated(bundle: &Value, roots: &[&str], prng: &mut Prng) -> Option<Value> {
             let step = [1, -1, 2, 1 << prng.below(12)][prng.below(4) as usize];
             json!(if number + step < 0 { number + 1 } else { number + step })
         }
+        // What a forbidden pair looks at: another value, or a bit that was free and is not, or the other way round.
+        Value::String(text) if pointer.ends_with("/observation") && prng.below(2) == 0 => {
+            let mut letters: Vec<char> = text.chars().collect();
+            let place = prng.below(letters.len() as u64) as usize;
+            letters[place] = ['0', '1', '-'][prng.below(3) as usize];
+            json!(letters.into_iter().collect::<String>())
+        }
         Value::String(text) => json!(changed_text(text, prng)),
         _ => return None,
     };
@@ -258,11 +265,16 @@ fn is_true(body: &Value) -> bool {
             .iter()
             .map(|place| values[number(place)])
             .collect();
+        let seen = &values[2..];
+        let taken = is[..code].iter().rev().fold(0, |number, bit| 2 * number + usize::from(*bit));
+        if body["forbidden"].as_array().expect("pairs").iter().any(|pair| forbids(pair, policy, seen, taken))
+        {
+            return false;
+        }
         let statement = &body["statement"];
         if statement.is_null() {
             return true;
         }
-        let seen = &values[2..];
         let mut said = answer(&statement["action"], seen);
         assert_eq!(said.len(), code);
         statement["memory"]
@@ -272,6 +284,17 @@ fn is_true(body: &Value) -> bool {
             .for_each(|list| said.extend(answer(list, seen)));
         is == said
     })
+}
+
+/// Whether a pair forbids what is done where these inputs are seen.
+fn forbids(pair: &Value, policy: &Value, seen: &[bool], taken: usize) -> bool {
+    let letters = pair["observation"].as_str().expect("a pattern").as_bytes();
+    let reads = policy["reads"].as_array().expect("bits").iter().zip(seen);
+    let fits = |(bit, value): (&Value, &bool)| {
+        let letter = letters[bit.as_u64().expect("a bit") as usize];
+        letter == b'-' || (letter == b'1') == *value
+    };
+    pair["action"].as_u64() == Some(taken as u64) && reads.into_iter().all(fits)
 }
 
 fn answer(list: &Value, seen: &[bool]) -> Vec<bool> {

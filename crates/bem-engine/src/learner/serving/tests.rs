@@ -163,7 +163,7 @@ fn both_halves_come_back_from_their_bytes_and_go_on_alike() {
 #[test]
 fn what_is_forbidden_is_never_done_not_even_by_the_floor() {
     let shape = shape(1, 3, ONE_STEP);
-    let forbidden = [Forbidden { observation: Bits([1, 0, 0, 0]), action: 2 }];
+    let forbidden = [Forbidden::whole(Bits([1, 0, 0, 0]), 2)];
     let settings = settings_of(&GenesisConfig::default(), 7);
     let (_, round) = Searching::open(&shape, settings, Fixed::from_ratio(1, 10), &forbidden).unwrap();
     assert_eq!(round.patches.len(), 1);

@@ -75,8 +75,7 @@ impl Process {
     }
 
     fn is_allowed(&self, state: usize, action: usize) -> bool {
-        let pair = Forbidden { observation: self.observations[state], action: action as u16 };
-        self.forbidden.is_empty() || self.forbidden.binary_search(&pair).is_err()
+        !Forbidden::forbids(&self.forbidden, self.observations[state], action as u16)
     }
 
     fn shows_states(&self) -> bool {

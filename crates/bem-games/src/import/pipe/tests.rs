@@ -223,7 +223,7 @@ fn named_values_become_bits_and_rules_over_them_are_kept() {
     // From 22.25 on action 1 is forbidden, whatever the mode; and it is with mode 2, where it is BAD.
     let forbids = |text: &str, action: u16| {
         let observation = encoder.encode_json(text).unwrap();
-        world.forbidden().contains(&Forbidden { observation, action })
+        Forbidden::forbids(world.forbidden(), observation, action)
     };
     assert!(forbids(r#"{"temp":22.25,"mode":0}"#, 1) && forbids(r#"{"temp":25,"mode":1}"#, 1));
     assert!(!forbids(r#"{"temp":22.249,"mode":0}"#, 1) && !forbids(r#"{"temp":25,"mode":1}"#, 0));
@@ -250,6 +250,27 @@ fn wrong_declarations_name_the_field() {
         &NAMED.replace(",\"action\":1}]}", "}]}"),
         "line 1: \"forbid\" rule 0: \"action\" is missing; it must be 0 to 1 or a list of them",
     );
+}
+
+#[test]
+fn programs_that_show_bits_list_what_must_never_be_done() {
+    let with = |pairs: &str| HELLO.replace("\"fields\"", &format!("\"forbidden\":{pairs},\"fields\""));
+    let world =
+        PipeWorld::open(script(&[&with(r#"[{"obs":"1-0","action":1},{"obs":"011","action":0}]"#)])).unwrap();
+    let forbids =
+        |number: u64, action: u16| Forbidden::forbids(world.forbidden(), Bits([number, 0, 0, 0]), action);
+    assert!(forbids(0b001, 1) && forbids(0b011, 1) && !forbids(0b101, 1) && forbids(0b110, 0));
+    let open = |line: &str| PipeWorld::open(script(&[line])).err().unwrap().to_string();
+    for (line, want) in [
+        (with(r#"[{"obs":"1-","action":1}]"#), "line 1: \"forbidden\" entry 0: \"obs\" is \"1-\""),
+        (with("7"), "line 1: \"forbidden\" must be a list"),
+        (
+            NAMED.replace("\"actions\"", "\"forbidden\":[],\"actions\""),
+            "line 1: \"forbidden\" goes with \"obs_bits\"",
+        ),
+    ] {
+        assert!(open(&line).starts_with(want), "{}", open(&line));
+    }
 }
 
 proptest::proptest! {

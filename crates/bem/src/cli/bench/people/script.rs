@@ -152,7 +152,7 @@ fn rules(game: &dyn Game, seed: u64) -> Result<Vec<Forbidden>, EnvironmentError>
         return Ok(Vec::new());
     }
     let mut prng = Prng::stream(seed, "bench/people/forbidden");
-    let rule = |(observation, right)| Forbidden { observation, action: lie(right, game.shape().actions) };
+    let rule = |(observation, right)| Forbidden::whole(observation, lie(right, game.shape().actions));
     Ok(seen.into_iter().filter(|_| prng.below(FORBIDDEN_ONE_IN) == 0).map(rule).collect())
 }
 
@@ -176,7 +176,7 @@ impl Environment for Watched {
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
         let observation = *self.world.observation();
         let (right, matters) = (self.oracle.act(&observation), self.oracle.matters());
-        self.broken += u64::from(self.forbidden.binary_search(&Forbidden { observation, action }).is_ok());
+        self.broken += u64::from(Forbidden::forbids(&self.forbidden, observation, action));
         let mut outcome = self.world.step(action)?;
         self.oracle.see(action, &outcome);
         if self.course.is_harmful && matters && action == lie(right, self.shape().actions) {
