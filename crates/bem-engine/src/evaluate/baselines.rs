@@ -127,7 +127,7 @@ pub fn baselines(
 /// By how much the first returns are more than the second ones, episode by episode; nothing where there are not two episodes
 /// that both have.
 fn gain(own: &[i64], others: &[i64]) -> Option<Evaluation> {
-    let mut tally = Tally::new(u64::MAX);
+    let mut tally = Tally::new(Extent::outside(&[]));
     for (own, other) in own.iter().zip(others) {
         tally.add(&Played { total: own - other, ..Played::default() }, None);
     }
