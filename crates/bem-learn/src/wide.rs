@@ -177,7 +177,9 @@ impl WideBucket {
         let (hoped, variance) = (mean - lowest, variance - mean * mean);
         // What brings the same every time is known after a few tries.
         let is_clear = 0 < variance && variance < TRY_DEVIATION * TRY_DEVIATION * hoped * hoped;
-        self.arms[chosen].visits < TRIES_FEW || i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped || is_clear
+        self.arms[chosen].visits < TRIES_FEW
+            || i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped
+            || is_clear
     }
 
     /// By how much losses are taken to differ at most: twice the span that was seen, and one while nothing differs.
@@ -345,7 +347,8 @@ impl WideBucket {
         writer.u64(self.selections_total);
         let has_seen = 0 < self.selections_total && self.seen != Seen::EVERYTHING;
         let marks = [(!self.advice.is_empty(), HAS_ADVICE), (has_seen, HAS_SEEN)];
-        writer.u16(marks.iter().filter(|(is_set, _)| *is_set).fold(self.cursor, |word, (_, mark)| word | mark));
+        writer
+            .u16(marks.iter().filter(|(is_set, _)| *is_set).fold(self.cursor, |word, (_, mark)| word | mark));
         if has_seen {
             writer.u64(self.seen.low);
             writer.u64(self.seen.high);
@@ -488,7 +491,10 @@ mod tests {
             others
         };
         let (right, wide) = (others(1), others(200));
-        assert!(right < 600 && wide < 2 * right, "{right} choices of others, {wide} where the range is too wide");
+        assert!(
+            right < 600 && wide < 2 * right,
+            "{right} choices of others, {wide} where the range is too wide"
+        );
     }
 
     #[test]
@@ -504,7 +510,10 @@ mod tests {
         let plain = encoded(&bucket).len();
         for (step, loss) in [WHOLE / 2, WHOLE / 2 + 1_000, WHOLE / 2 - 1_000].into_iter().enumerate() {
             bucket.update(&PLAIN, step, Loss::from_raw(loss));
-            assert_eq!((back(&encoded(&bucket)).unwrap(), encoded(&bucket).len()), (bucket.clone(), plain + 16));
+            assert_eq!(
+                (back(&encoded(&bucket)).unwrap(), encoded(&bucket).len()),
+                (bucket.clone(), plain + 16)
+            );
         }
         assert_eq!(bucket.range().to_raw(), 4_000);
         let mut crossed = encoded(&bucket);

@@ -34,9 +34,9 @@ pub fn settings_of(family: &str) -> Vec<String> {
             format!("context_bits={context},noise_bits={noise},arms=4")
         }),
         // With a gap of 20 percent nobody who has to notice the changes reaches 0.99 (docs/results/bounds.md).
-        "nonstationary_bandit" => pairs(&[2, 3, 4, 6, 8], &[100, 80, 60, 50, 40, 30], |arms, gap| {
-            format!("arms={arms},gap={gap}")
-        }),
+        "nonstationary_bandit" => {
+            pairs(&[2, 3, 4, 6, 8], &[100, 80, 60, 50, 40, 30], |arms, gap| format!("arms={arms},gap={gap}"))
+        }
         "matrix_game" => {
             each(1..=64, |rounds| format!("game=prisoners_dilemma,opponent=tit_for_tat,horizon={rounds}"))
         }

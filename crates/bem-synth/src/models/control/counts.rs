@@ -381,7 +381,18 @@ impl Model {
         if numbered.len() != keys.len() {
             return Err(reader.error("a state twice"));
         }
-        Ok(Model { lens, grain, symbols, observations, states: numbered, keys, edges, starts, actions, horizon })
+        Ok(Model {
+            lens,
+            grain,
+            symbols,
+            observations,
+            states: numbered,
+            keys,
+            edges,
+            starts,
+            actions,
+            horizon,
+        })
     }
 }
 

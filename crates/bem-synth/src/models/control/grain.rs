@@ -62,7 +62,9 @@ impl Grain {
         while is_needed(&grain) {
             // The first of the widest loses its lowest bit.
             let widest = open.iter().map(|field| field.width).max().unwrap_or(0);
-            let Some(field) = open.iter_mut().find(|field| field.width == widest && free < widest) else { break };
+            let Some(field) = open.iter_mut().find(|field| field.width == widest && free < widest) else {
+                break;
+            };
             grain.0.set(usize::from(field.low), false);
             (field.low, field.width) = (field.low + 1, field.width - 1);
         }

@@ -136,11 +136,13 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     assert_eq!(world.mean(&policy), 8_000);
     assert_eq!(planned.foreseen, 8_000);
     let zero = Policy::constant(2, 0);
-    let comparison = PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &zero).unwrap();
+    let comparison =
+        PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &zero).unwrap();
     let gain = comparison.ripe_gain().unwrap();
     assert!(comparison.is_sure());
     assert_eq!(gain, 8_000 - 12 * 20);
-    let same = PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &policy).unwrap();
+    let same = PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &policy)
+        .unwrap();
     assert_eq!((same.ripe_gain(), same.is_sure()), (None, false));
 }
 
@@ -162,7 +164,9 @@ fn where_the_past_is_the_state_a_plan_is_sure_only_where_it_has_been() {
         let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
         let (policy, zero) = (planned.stated.unwrap().policy, Policy::constant(2, 0));
         [0, 2].map(|back| {
-            PlanComparison::of(&world.shape, (Lens::Past(back), Grain::FULL), &episodes, &policy, &zero).unwrap().is_sure()
+            PlanComparison::of(&world.shape, (Lens::Past(back), Grain::FULL), &episodes, &policy, &zero)
+                .unwrap()
+                .is_sure()
         })
     };
     // The same plan, looked at with nothing but the place and with what was seen and done two steps back.
@@ -177,7 +181,8 @@ fn a_number_is_told_apart_as_finely_as_was_played() {
         shape: shape(8, 2, 24, (0, 1_000)),
         start: 40,
         rule: |place, action, prng| {
-            let moved = if action == 1 { place + prng.below(16) } else { place.saturating_sub(prng.below(16)) };
+            let moved =
+                if action == 1 { place + prng.below(16) } else { place.saturating_sub(prng.below(16)) };
             (Some(moved.min(255)), 1_000 * i32::from((120..136).contains(&place)))
         },
         see: |place| place,
@@ -201,7 +206,8 @@ fn a_number_is_told_apart_as_finely_as_was_played() {
     assert!(few < many && 4_000 < many, "{few}, {many}");
     // A field of few bits is looked at whole, however little was played.
     let log = world.log(4);
-    let narrow = Shape { fields: vec![Field { low: 0, width: 5 }, Field { low: 5, width: 3 }], ..world.shape.clone() };
+    let narrow =
+        Shape { fields: vec![Field { low: 0, width: 5 }, Field { low: 5, width: 3 }], ..world.shape.clone() };
     assert!(Grain::of(&narrow, &log.iter().collect::<Vec<_>>()).is_full());
 }
 
