@@ -21,6 +21,16 @@ use std::collections::BTreeMap;
 
 /// Version of the canonical bytes.
 const ENCODING_VERSION: u32 = 3;
+/// The version before, which says nothing of the parameters that came after it. What leaves them as they are by default is still
+/// written like this: its bytes, and with them the identity of its runs, are those of builds before.
+const ENCODING_VERSION_BEFORE: u32 = 2;
+/// The parameters of the latest version.
+const LATEST: [&str; 3] = ["exploration_plans", "exploration_hope", "alarms"];
+
+/// Whether canonical bytes of a version have this parameter.
+fn has_parameter(version: u32, name: &str) -> bool {
+    ENCODING_VERSION <= version || !LATEST.contains(&name)
+}
 
 /// Why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,17 +141,28 @@ impl GenesisConfig {
 
     /// Writes the canonical bytes.
     pub fn encode(&self, writer: &mut Writer) {
-        writer.u32(ENCODING_VERSION);
-        self.encode_fields(writer);
+        let version = self.version();
+        writer.u32(version);
+        self.encode_fields(version, writer);
+    }
+
+    /// The oldest version of the bytes that says everything.
+    fn version(&self) -> u32 {
+        let is_before = self.exploration_plans && self.exploration_hope && self.alarms;
+        if is_before { ENCODING_VERSION_BEFORE } else { ENCODING_VERSION }
     }
 
     /// Reads canonical bytes and checks them like a file.
     pub fn decode(reader: &mut Reader<'_>) -> Result<GenesisConfig, DecodeError> {
         let start = reader.clone();
-        if reader.u32()? != ENCODING_VERSION {
+        let version = reader.u32()?;
+        if !(ENCODING_VERSION_BEFORE..=ENCODING_VERSION).contains(&version) {
             return Err(start.error("an unknown version of the configuration"));
         }
-        let config = GenesisConfig::decode_fields(reader)?;
+        let config = GenesisConfig::decode_fields(version, reader)?;
+        if config.version() != version {
+            return Err(start.error("a configuration that an older version says too"));
+        }
         config.check().map_err(|_| start.error("a configuration outside its ranges"))?;
         Ok(config)
     }

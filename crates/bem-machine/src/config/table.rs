@@ -94,18 +94,29 @@ macro_rules! parameters {
                 },
             )+)+];
 
-            pub(super) fn encode_fields(&self, writer: &mut Writer) {
-                $($(Value::encode(&self.$name, writer);)+)+
+            pub(super) fn encode_fields(&self, version: u32, writer: &mut Writer) {
+                $($(if has_parameter(version, stringify!($name)) {
+                    Value::encode(&self.$name, writer);
+                })+)+
             }
 
-            pub(super) fn decode_fields(reader: &mut Reader<'_>) -> Result<GenesisConfig, DecodeError> {
-                Ok(GenesisConfig { $($($name: <$kind as Value>::decode(reader)?,)+)+ })
+            pub(super) fn decode_fields(
+                version: u32,
+                reader: &mut Reader<'_>,
+            ) -> Result<GenesisConfig, DecodeError> {
+                let unsaid = GenesisConfig::default();
+                Ok(GenesisConfig { $($($name: match has_parameter(version, stringify!($name)) {
+                    true => <$kind as Value>::decode(reader)?,
+                    false => unsaid.$name,
+                },)+)+ })
             }
 
-            /// The words of the CONFIG segment: every parameter in order.
+            /// The words of the CONFIG segment: every parameter of its version in order.
             pub fn words(&self) -> Vec<u64> {
-                let mut words = Vec::new();
-                $($(Value::words(&self.$name, &mut words);)+)+
+                let (version, mut words) = (self.version(), Vec::new());
+                $($(if has_parameter(version, stringify!($name)) {
+                    Value::words(&self.$name, &mut words);
+                })+)+
                 words
             }
         }

@@ -105,7 +105,10 @@ fn every_parameter_moves_the_digest() {
     assert_ne!(digest, changed.digest());
     // One word per parameter and one more per threshold: nothing is left out of the encoding.
     let config = GenesisConfig::default();
-    assert_eq!(config.words().len(), GenesisConfig::NAMES.len() + config.band_thresholds.len());
+    let said = GenesisConfig::NAMES.len() + config.band_thresholds.len();
+    assert_eq!(config.words().len(), said - LATEST.len());
+    let other = GenesisConfig { alarms: false, ..config.clone() };
+    assert_eq!(other.words().len(), said);
 }
 
 proptest::proptest! {
@@ -133,4 +136,25 @@ proptest::proptest! {
 #[test]
 fn the_defaults_of_choice_are_those_that_the_laboratory_measured() {
     assert_eq!(crate::family::learning_parameters(&GenesisConfig::default()), Parameters::DEFAULT);
+}
+
+#[test]
+fn what_leaves_the_latest_parameters_alone_has_the_bytes_of_the_version_before() {
+    let encoded = |config: &GenesisConfig| {
+        let mut writer = Writer::new();
+        config.encode(&mut writer);
+        writer.into_bytes()
+    };
+    let usual = GenesisConfig::default();
+    let other = GenesisConfig { exploration_hope: false, ..GenesisConfig::default() };
+    let (before, after) = (encoded(&usual), encoded(&other));
+    assert_eq!((before[0], after[0], before.len() + 8 * LATEST.len()), (2, 3, after.len()));
+    for config in [&usual, &other] {
+        assert_eq!(GenesisConfig::decode(&mut Reader::new(&encoded(config))).unwrap(), *config);
+    }
+    // One configuration has one form.
+    let mut writer = Writer::new();
+    writer.u32(ENCODING_VERSION);
+    usual.encode_fields(ENCODING_VERSION, &mut writer);
+    assert!(GenesisConfig::decode(&mut Reader::new(writer.as_bytes())).is_err());
 }
