@@ -54,6 +54,9 @@ pub(crate) fn refused(message: String) -> AskError {
     AskError { field: "obs", message }
 }
 
+/// A name with its value.
+pub type NamedValue<'t> = (&'t str, &'t str);
+
 /// What somebody says that is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GivenObservation<'t> {
@@ -153,7 +156,7 @@ impl<'a> Explainable<'a> {
         &self,
         words: &Words<'_>,
         pairs: &[(&'t str, &'t str)],
-    ) -> Result<(Vec<(&'t str, &'t str)>, Bits), AskError> {
+    ) -> Result<(Vec<NamedValue<'t>>, Bits), AskError> {
         let is_kept = |(name, _): &(&str, &str)| self.is_remembered(words, name);
         let (facts, seen): (Vec<_>, Vec<_>) = pairs.iter().copied().partition(is_kept);
         let bits = match self.names {
