@@ -60,7 +60,11 @@ impl Declared {
         let is_number = |feature: &&Feature| matches!(feature.kind, FeatureKind::Number { .. });
         let grids = grid::levels(features.iter().filter(is_number).count(), horizon);
         let cut = |levels: &usize| {
-            let encoder = Encoder::for_world(features.to_vec(), NumberCode::Binary, *levels, &rules)?;
+            let places = |min, max| match horizon {
+                1 => grid::uniform(min, max, levels - 1),
+                _ => grid::halved(min, max, levels - 1),
+            };
+            let encoder = Encoder::cut_by(features.to_vec(), NumberCode::Binary, places, &rules)?;
             Declared::new(encoder, bad.to_vec(), forbid.to_vec(), actions)
         };
         let (coarsest, finer) = grids.split_last().expect("there is a grid");

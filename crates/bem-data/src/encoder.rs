@@ -5,7 +5,7 @@
 //! the same bits in every reader. Clauses: GLE-9.
 
 use crate::feature::{Object, Value, plain};
-use crate::grid::{self, THRESHOLDS_MAX, quantiles, uniform};
+use crate::grid::{self, THRESHOLDS_MAX, quantiles};
 use crate::{DataError, Decimal, Feature, FeatureKind, Rule};
 use bem_base::environment::{Bits, Field, Pattern};
 use bem_base::limits::OBSERVATION_BITS_MAX;
@@ -123,17 +123,27 @@ impl Encoder {
         Encoder::new(features.into_iter().map(|feature| (feature, Code::Unread)).collect())
     }
 
-    /// The encoder of a world of which only the bounds are known, with so many levels of every number. The thresholds of
-    /// these rules are among its own, so that every observation says whether a rule holds.
+    /// The encoder of a world of which only the bounds are known, with so many levels of every number at round places.
     pub fn for_world(
         features: Vec<Feature>,
         numbers: NumberCode,
         levels: usize,
         rules: &[Rule],
     ) -> Result<Encoder, DataError> {
+        Encoder::cut_by(features, numbers, |min, max| grid::uniform(min, max, levels - 1), rules)
+    }
+
+    /// The same with numbers cut between their bounds by a function. The thresholds of these rules are among its own, so that every
+    /// observation says whether a rule holds.
+    pub(crate) fn cut_by(
+        features: Vec<Feature>,
+        numbers: NumberCode,
+        cut: impl Fn(Decimal, Decimal) -> Vec<Decimal>,
+        rules: &[Rule],
+    ) -> Result<Encoder, DataError> {
         let code = |(place, feature): (usize, &Feature)| match &feature.kind {
             FeatureKind::Number { min, max } => {
-                let mut thresholds = uniform(*min, *max, levels - 1);
+                let mut thresholds = cut(*min, *max);
                 thresholds.extend(rules.iter().flat_map(|rule| rule.thresholds(place)));
                 thresholds.retain(|threshold| min < threshold && threshold <= max);
                 thresholds.sort_unstable();

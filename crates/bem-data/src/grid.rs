@@ -7,6 +7,9 @@ use crate::Decimal;
 /// Thresholds of one number.
 pub const THRESHOLDS_MAX: usize = 255;
 
+/// How often one is halved for a step between thresholds, at most.
+const HALVINGS_MAX: u32 = 16;
+
 /// The fewest thresholds that are told by their first, their last and their distance.
 const EVEN_MIN: usize = 4;
 
@@ -37,6 +40,20 @@ pub fn uniform(min: Decimal, max: Decimal, count: usize) -> Vec<Decimal> {
         }
     }
     vec![Decimal::between(min, max)]
+}
+
+/// At most `count` thresholds at ones, halves, quarters and so on, as finely as that goes; at round places where there are more
+/// ones than that. Whole numbers differ in the higher bits of their levels only, however fine the grid is.
+pub fn halved(min: Decimal, max: Decimal, count: usize) -> Vec<Decimal> {
+    let count = count.clamp(1, THRESHOLDS_MAX);
+    let parts = (0..=HALVINGS_MAX).rev().filter_map(|halvings| {
+        let step = match halvings {
+            0 => "1".to_string(),
+            _ => format!("0.{:0>1$}", 5u64.pow(halvings), halvings as usize),
+        };
+        multiples(min, max, Decimal::parse(&step).ok()?, count)
+    });
+    parts.max_by_key(Vec::len).unwrap_or_else(|| uniform(min, max, count))
 }
 
 /// The multiples of a step above `min` and at most `max`, if there are 1 to `count`.
@@ -120,6 +137,18 @@ mod tests {
         assert_eq!(texts(&uniform(number("0"), number("1"), 4)), ["0.25", "0.5", "0.75", "1"]);
         assert_eq!(texts(&uniform(number("-1e15"), number("1e15"), 2)), ["0", "1000000000000000"]);
         assert_eq!(uniform(number("0"), number("1e-18"), 3).len(), 1);
+    }
+
+    #[test]
+    fn whole_numbers_stay_apart_in_the_higher_bits_of_a_fine_grid() {
+        let number = |text: &str| Decimal::parse(text).unwrap();
+        let wear = halved(number("0"), number("7"), 255);
+        assert_eq!(words(&wear), "0.03125 to 7 by 0.03125");
+        let level = |value: i32| wear.iter().filter(|place| **place <= Decimal::from_int(value)).count();
+        assert!((0..=7).all(|value| level(value) == 32 * value as usize));
+        assert_eq!(words(&halved(number("-40"), number("60"), 255)), "-39.5 to 60 by 0.5");
+        assert_eq!(halved(number("0"), number("4000"), 255), uniform(number("0"), number("4000"), 255));
+        assert_eq!(halved(number("0"), number("1e-18"), 3).len(), 1);
     }
 
     #[test]
