@@ -49,7 +49,7 @@ fn config(families: &[&str], stages: usize, unit_steps: u64, scheduler: Schedule
 fn a_small_run_uses_what_the_specification_names() {
     let (climb, report) = run(config(&["parity", "compare"], 4, 2_000, SchedulerKind::Paced), 9_000);
     for (name, count) in KIND_NAMES.iter().zip(report.kinds) {
-        // Nothing changes in these worlds, and there are neither tools nor people.
+        // Nothing changes in these worlds (tests/resets.rs has one that does), and there are neither tools nor people.
         let is_absent = ["reset", "tool_call", "human_task", "input"].contains(name);
         assert_eq!(0 < count, !is_absent, "{name}: {count}");
     }
@@ -66,19 +66,6 @@ fn a_small_run_uses_what_the_specification_names() {
     }
     let mut practised = tracks().flat_map(|track| &track.practised);
     assert!(practised.any(|practised| practised.solved && practised.is_across_families()));
-}
-
-/// Where the best arm changes, change detection resets what it held: the history has it, and plays it again (`run` does).
-#[test]
-fn a_run_with_a_world_that_changes_writes_resets_and_reads_them_back() {
-    let families = ["nonstationary_bandit", "parity"];
-    let (_, report) = run(config(&families, 2, 70_000, SchedulerKind::Paced), 64_000);
-    let count = |name: &str| KIND_NAMES.iter().zip(report.kinds).find(|(kind, _)| **kind == name).unwrap().1;
-    assert!(0 < count("reset"), "{:?}", report.kinds);
-    // The control: in worlds that stay as they are nothing is reset.
-    let (_, report) = run(config(&["parity", "compare"], 2, 2_000, SchedulerKind::Paced), 500);
-    let resets = KIND_NAMES.iter().zip(report.kinds).find(|(kind, _)| **kind == "reset").unwrap().1;
-    assert_eq!(resets, 0);
 }
 
 /// Every rung was solved at the first try, so that no failure asked for anything: difficulties move all the same, and mutations

@@ -92,11 +92,11 @@ impl TeachSlot for Slot<'_> {
         let named = usize::try_from(domain).ok().and_then(|place| self.families.get(place));
         let partner = Domain::from_name(named?).filter(|partner| *partner != self.own);
         let composed = partner.and_then(|partner| self.compose(partner, band));
-        let is_fresh = composed.is_none() && !self.fresh.is_empty();
-        let template = match composed {
-            Some(template) => template,
-            None if is_fresh => self.fresh.remove(0),
-            None => self.editing.teacher.select_template(self.own, band)?,
+        let fresh = if composed.is_none() { first_fresh(self.fresh, self.editing.origins) } else { None };
+        let template = match (composed, fresh) {
+            (Some(template), _) => template,
+            (None, Some(place)) => self.fresh.remove(place),
+            (None, None) => self.editing.teacher.select_template(self.own, band)?,
         };
         let task =
             self.editing.teacher.instantiate(template, mix(self.seed ^ mix(context)), &NoPrograms).ok()?;
@@ -112,6 +112,18 @@ impl TeachSlot for Slot<'_> {
             tree,
         })
     }
+}
+
+/// Whether an edit made this template by chance; all others were asked for.
+fn is_mutated(template: TemplateId, origins: &BTreeMap<u32, u8>) -> bool {
+    let origin = origins.get(&template.0);
+    Transformation::ALL.iter().any(|mutation| origin == Some(&(*mutation as u8)))
+}
+
+/// Which of the templates that nobody has practised comes first: the oldest that was asked for, else the oldest.
+fn first_fresh(fresh: &[TemplateId], origins: &BTreeMap<u32, u8>) -> Option<usize> {
+    let asked = fresh.iter().position(|template| !is_mutated(*template, origins));
+    asked.or(if fresh.is_empty() { None } else { Some(0) })
 }
 
 /// The slot of a user's world: a band is one of its rungs, of which nobody knows the difficulty.
@@ -170,7 +182,7 @@ impl Track {
     pub(super) fn expose(&mut self, config: &ClimbConfig, result: &UnitResult) {
         let learned = &result.solution.learned;
         let failing = learned.counterexample.filter(|_| !result.solution.is_solved());
-        let refuting = learned.contradiction.filter(|_| self.fresh.is_empty());
+        let refuting = learned.contradiction.filter(|_| self.fresh_asked().is_none());
         let asked = failing.map(|situation| (situation, Transformation::Focus));
         let asked = asked.or(refuting.map(|situation| (situation, Transformation::Contradict)));
         let Some((situation, transformation)) = asked else { return };
@@ -206,7 +218,7 @@ impl Track {
     }
 
     /// Reports what came of a task of this template. A rung that resists has asked for its situation already ([`Track::expose`]).
-    fn tell(&mut self, config: &GenesisConfig, template: TemplateId, result: &UnitResult, focuses: bool) {
+    fn tell(&mut self, config: &GenesisConfig, template: TemplateId, result: &UnitResult, is_practice: bool) {
         let Some(teacher) = &mut self.teacher else { return };
         let solution = &result.solution;
         let score = solution.score().unwrap_or(Fixed::ZERO);
@@ -214,9 +226,12 @@ impl Track {
         let passed = solution.is_solved();
         let learned = solution.steps_to_99.filter(|_| passed);
         teacher.report(Report { template, passed, regret, step: self.steps, learned });
-        let mutation = teacher.maybe_mutate(template, &NoPrograms).map(|edit| (edit, None));
+        // Of rungs one mutation at a time: there are as many rungs as requests that could practise them.
+        let waits = self.fresh.iter().any(|template| is_mutated(*template, &self.origins));
+        let mutation = if is_practice || !waits { teacher.maybe_mutate(template, &NoPrograms) } else { None };
+        let mutation = mutation.map(|edit| (edit, None));
         // A situation in which what was learned keeps failing asks for tasks that show it more often.
-        let counterexample = solution.learned.counterexample.filter(|_| focuses && !passed);
+        let counterexample = solution.learned.counterexample.filter(|_| is_practice && !passed);
         let focus = counterexample.and_then(|situation| {
             let edit = teacher.focus_on(template, &situation, &NoPrograms)?;
             Some((edit, Some(situation)))
@@ -233,12 +248,18 @@ impl Track {
         teacher.map_or(template.0.min(255) as u8, |teacher| teacher.band_of(template))
     }
 
+    /// The oldest template that something asked for and nobody has practised.
+    fn fresh_asked(&self) -> Option<usize> {
+        self.fresh.iter().position(|template| !is_mutated(*template, &self.origins))
+    }
+
     /// After a rung resisted: the task that shows where, before the rung is tried again.
     pub(super) fn plan_exposed(&mut self) -> Option<(Purpose, String)> {
         let teacher = self.teacher.as_ref()?;
-        let template = *self.fresh.first()?;
+        let place = self.fresh_asked()?;
+        let template = self.fresh[place];
         let task = teacher.instantiate(template, u64::from(self.units), &NoPrograms).ok()?;
-        self.fresh.remove(0);
+        self.fresh.remove(place);
         Some((Purpose::Replay { template }, task.tree.to_string()))
     }
 
