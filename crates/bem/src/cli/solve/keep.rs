@@ -87,6 +87,9 @@ fn short_name(task: &str) -> &str {
     Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("task")
 }
 
+/// A learner that was put away, and what it had lost against best play.
+type Kept = (Vec<u8>, Losses);
+
 /// A run's folder while its task is learned.
 pub struct Keeper {
     directory: PathBuf,
@@ -112,7 +115,7 @@ impl Keeper {
     }
 
     /// Goes on with a history; where its learner was put away, its bytes, and what it had lost until then.
-    pub fn resume(directory: &Path, key: Option<&Path>) -> Result<(Keeper, Option<(Vec<u8>, Losses)>)> {
+    pub fn resume(directory: &Path, key: Option<&Path>) -> Result<(Keeper, Option<Kept>)> {
         let (history, climb, mut put_away) = History::resume(directory, key, LogOptions::default())?;
         let unit = climb.next(&BTreeSet::new()).context("the run is finished")?;
         let saved = put_away.remove(&unit.track).filter(|(number, _)| *number == unit.number);
