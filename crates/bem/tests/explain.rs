@@ -128,7 +128,7 @@ fn the_rules_of_the_example_worlds_speak_of_their_fields_of_steps_and_of_what_wa
     assert_eq!(object["remembers"][4], "steps so far >= 16", "{object}");
     // Two features decide without memory: whatever they are is in the table.
     let (said, object) = learned("thermostat", "60000");
-    assert!(said.contains("What it does (exact: the same as the circuit on all 408 inputs"), "{said}");
+    assert!(said.contains("What it does (exact: the same as the circuit on all 672 inputs"), "{said}");
     assert!(said.contains("if hour ") && said.contains("temp < ") && !said.contains("a summary"), "{said}");
     assert_eq!(
         (object["exact"].as_bool(), object["memory_bits"].as_u64()),
