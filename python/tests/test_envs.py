@@ -113,7 +113,7 @@ def test_wrong_actions_are_refused():
         envs.step(np.zeros(4))
 
 
-@pytest.mark.parametrize("module", ["bem", "bem.envs", "bem.learner", "bem.circuit", "bem.bandit", "bem.wrappers"])
+@pytest.mark.parametrize("module", ["bem", "bem.envs", "bem.learner", "bem.circuit", "bem.bandit", "bem.wrappers", "bem.spaces"])
 def test_examples_in_docstrings_run(module):
     import importlib
 

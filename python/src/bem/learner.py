@@ -402,7 +402,8 @@ class Learner:
 
     def set_env(self, env: gymnasium.Env) -> "Learner":
         """Goes on in this environment; its spaces must be those that were learned."""
-        if env.observation_space != self._observations.space or env.action_space != self._actions.space:
+        pairs = ((env.observation_space, self._observations.space), (env.action_space, self._actions.space))
+        if not all(spaces.are_same(*pair) for pair in pairs):
             raise BemError("this is another world than the one that the learner was saved in: its spaces differ")
         head, data = (None, self._session.to_bytes()) if self._session is not None else self._saved
         game = _native(env)

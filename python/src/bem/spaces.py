@@ -88,6 +88,19 @@ def _features(name: str, size: int, start: int) -> list[dict[str, Any]]:
     return [{"name": f"{name}.bit{bit}", "kind": "bit", "bit": True} for bit in range(width)]
 
 
+def are_same(one: spaces.Space, other: spaces.Space) -> bool:
+    """Whether two spaces hold the same, however they were written down.
+
+    >>> are_same(spaces.MultiBinary(3), spaces.MultiBinary([3])), are_same(spaces.MultiBinary(3), spaces.Box(0, 1))
+    (True, False)
+    """
+    try:
+        return one == other or to_json(one) == to_json(other)
+    except AttributeError:
+        # A space that BEM does not take is none of those that it has learned.
+        return False
+
+
 class _Leaf:
     """One part of an observation."""
 
