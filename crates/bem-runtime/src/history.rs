@@ -190,8 +190,11 @@ pub fn open<S: Store>(mut store: S, signer: Signer, options: LogOptions) -> Resu
     Ok(Opened { log, player, rejected })
 }
 
-/// Whether a history can be gone on with: an error says why not.
+/// Whether a history can be gone on with: an error says why not. It is played from where it begins, whatever was saved on the way: a
+/// state of another learner may be readable and yet be another than this one would have come to.
 pub fn goes_on<S: Store>(store: &mut S) -> Result<(), HistoryError> {
+    let (mut player, first) = beginning(store)?;
+    play(store, &mut player, first, None, &mut |_, _| None, &mut |_, _| {})?;
     load(store).map(drop)
 }
 

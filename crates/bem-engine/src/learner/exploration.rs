@@ -33,6 +33,8 @@ const TOP_SHARE: i128 = 200;
 const CHANGING: u64 = 8;
 /// Returns are compared in this many parts of their range.
 const PARTS: i128 = 1 << 20;
+/// In bytes of versions before 10 they were so many.
+const PARTS_BEFORE: i128 = 1 << 12;
 /// Episodes that a mean is made of before all are halved.
 const EPISODES_MAX: i128 = 1 << 20;
 /// What the log says about contexts counts as a gain if it explains at least this part of what rewards differ by, and what pairs
@@ -42,6 +44,12 @@ pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
 /// Of so many exploring episodes one is drawn where there is an explorer; fewer where the counts leave hardly anything open.
 const DRAWN_ONE_IN: u64 = 8;
 const DRAWN_ONE_IN_KNOWN: u64 = 16;
+
+/// Versions of a learner's bytes from which on it is said whether a world is known by its counts, whether anything depends on
+/// what is seen, and how far apart returns were seen.
+const SAYS_KNOWN: u32 = 9;
+const SAYS_EXPLAINED: u32 = 10;
+const SAYS_SPAN: u32 = 10;
 
 /// How episodes are divided between exploring and acting.
 #[derive(Clone, Debug, Default)]
@@ -93,9 +101,10 @@ impl Returns {
         [self.count, self.sum].iter().for_each(|number| writer.u64(*number as u64));
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
+    /// Reads returns in units of so many parts.
+    fn decode(unit: i128, reader: &mut Reader<'_>) -> Result<Returns, DecodeError> {
         let malformed = reader.error("returns that nobody can have earned");
-        let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?));
+        let (count, sum) = (i128::from(reader.u64()?), i128::from(reader.u64()?) * unit);
         let fits = count < EPISODES_MAX && sum <= count * PARTS;
         if fits { Ok(Returns { count, sum }) } else { Err(malformed) }
     }
@@ -323,8 +332,12 @@ impl Exploration {
         writer.u64(self.changes);
     }
 
-    /// Reads canonical bytes back, for worlds of this shape.
-    pub(super) fn decode(shape: &Shape, reader: &mut Reader<'_>) -> Result<Exploration, DecodeError> {
+    /// Reads canonical bytes of this version back, for worlds of this shape; older ones do not say everything.
+    pub(super) fn decode(
+        shape: &Shape,
+        version: u32,
+        reader: &mut Reader<'_>,
+    ) -> Result<Exploration, DecodeError> {
         let stranger = reader.error("an explorer of another world");
         let explorer = decode_option(reader, Explorer::decode)?;
         if explorer.as_ref().is_some_and(|explorer| !explorer.fits(shape)) {
@@ -335,13 +348,15 @@ impl Exploration {
         if 1 << 48 <= explored || explored < at_gain || explored < at_change {
             return Err(malformed);
         }
-        let acting = Returns::decode(reader)?;
-        let hoped = decode_option(reader, Reader::i64)?;
+        let unit = if SAYS_SPAN <= version { 1 } else { PARTS / PARTS_BEFORE };
+        let acting = Returns::decode(unit, reader)?;
+        let hoped = decode_option(reader, Reader::i64)?.map(|hoped| hoped.saturating_mul(unit as i64));
         let hoped_at = reader.u64()?;
         let declared = shape.return_max - shape.return_min;
-        let span = decode_option(reader, Reader::i64)?;
+        let span = if SAYS_SPAN <= version { decode_option(reader, Reader::i64)? } else { None };
         let margin = margin_of(shape, span.unwrap_or(declared));
-        let (settled, known, explained) = (reader.bool()?, reader.bool()?, reader.bool()?);
+        let (settled, known) = (reader.bool()?, SAYS_KNOWN <= version && reader.bool()?);
+        let explained = if SAYS_EXPLAINED <= version { reader.bool()? } else { 0 < at_gain };
         let changes = reader.u64()?;
         if hoped.is_some_and(|hoped| !(0..=PARTS as i64).contains(&hoped))
             || explored < hoped_at
@@ -483,7 +498,7 @@ mod tests {
         let mut writer = Writer::new();
         exploration.encode(&mut writer);
         let bytes = writer.into_bytes();
-        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), &mut Reader::new(bytes));
+        let decode = |bytes: &[u8]| Exploration::decode(&shape(3), SAYS_EXPLAINED, &mut Reader::new(bytes));
         let mut again = Writer::new();
         decode(&bytes).unwrap().encode(&mut again);
         assert_eq!(again.into_bytes(), bytes);

@@ -441,7 +441,7 @@ impl Acting {
         if steps < episodes || episodes < explored || BUDGET <= steps || !is_floor(floor) {
             return Err(malformed.into());
         }
-        let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
+        let learner = Learner::restore_served(reader.bytes()?, &mut Still(shape.clone()))?;
         let cautious = decode_option(reader, |reader| Cautious::decode(shape, reader))?;
         let under_way = UnderWay::decode(reader)?;
         Ok(Acting { learner, floor, steps, episodes, explored, cautious, under_way })
@@ -683,7 +683,7 @@ impl Searching {
         if !is_floor(floor) {
             return Err(malformed.into());
         }
-        let learner = Learner::restore(reader.bytes()?, &mut Still(shape.clone()))?;
+        let learner = Learner::restore_served(reader.bytes()?, &mut Still(shape.clone()))?;
         let mut aside = BTreeMap::new();
         for _ in 0..reader.length(12)? {
             let episode = Episode::decode(reader)?;

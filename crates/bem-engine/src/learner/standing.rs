@@ -19,6 +19,8 @@ const QUIET_MIN: u64 = 120_000;
 /// Steps that an incumbent must have stood before its pool is changed: until then it may soon be replaced, and its patch may
 /// be taken back, which only the latest can be.
 const SETTLED_STEPS: u64 = 8_192;
+/// The version of a learner's bytes from which on it is said when a plan that acted by counts was last taken back.
+const SAYS_MISLED: u32 = 10;
 
 /// What is known of what acts, beside the structure itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -205,16 +207,18 @@ impl Standing {
         encode_option(writer, self.alarm.as_ref(), Alarm::encode);
     }
 
-    /// Reads canonical bytes back, of a learner that has taken so many steps in worlds of this shape.
+    /// Reads canonical bytes of this version back, of a learner that has taken so many steps in worlds of this shape.
     pub(super) fn decode(
         shape: &Shape,
         steps: u64,
+        version: u32,
         reader: &mut Reader<'_>,
     ) -> Result<Standing, DecodeError> {
         let incumbent = Incumbent::decode(reader)?;
         let realised = Realised::decode(shape, reader)?;
         let malformed = reader.error("a gain that is still to come, or a streak that no run can have seen");
-        let (streak, last_gain, misled_at) = (reader.u32()?, reader.u64()?, reader.u64()?);
+        let (streak, last_gain, misled_at) =
+            (reader.u32()?, reader.u64()?, if SAYS_MISLED <= version { reader.u64()? } else { 0 });
         if steps < last_gain.max(misled_at) || 1 << 31 <= streak {
             return Err(malformed);
         }

@@ -42,6 +42,9 @@ use std::sync::Arc;
 
 /// Version of the bytes.
 const VERSION: u32 = 10;
+/// The oldest version that a service may have saved. What came after such a state are inputs, which are played again and
+/// compared, so that another learner is noticed. A run has no such inputs and is not gone on with.
+const VERSION_SERVED: u32 = 8;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,14 +80,15 @@ pub struct SavedLearner {
 impl SavedLearner {
     /// Reads canonical bytes. Cost: a pass over them, and no proof.
     pub fn parse(bytes: &[u8], shape: &Shape) -> Result<SavedLearner, RestoreError> {
-        SavedLearner::parse_in(bytes, shape, false)
+        SavedLearner::parse_in(bytes, shape, VERSION, false)
     }
 
     /// Reads a learner that was set aside between two episodes: none is set aside in it, and what it claims of a trial under way is
     /// proven.
     pub(super) fn parse_set_aside(bytes: &[u8], shape: &Shape) -> Result<Learner, RestoreError> {
         let impossible = || Reader::new(bytes).error("a learner that cannot have been set aside");
-        let SavedLearner { mut learner, claim, flight } = SavedLearner::parse_in(bytes, shape, true)?;
+        let SavedLearner { mut learner, claim, flight } =
+            SavedLearner::parse_in(bytes, shape, VERSION, true)?;
         if flight.is_some() || !stays_in_range(learner.machinery.frozen()) {
             return Err(impossible().into());
         }
@@ -94,9 +98,15 @@ impl SavedLearner {
         Ok(learner)
     }
 
-    fn parse_in(bytes: &[u8], shape: &Shape, is_set_aside: bool) -> Result<SavedLearner, RestoreError> {
+    fn parse_in(
+        bytes: &[u8],
+        shape: &Shape,
+        oldest: u32,
+        is_set_aside: bool,
+    ) -> Result<SavedLearner, RestoreError> {
         let mut reader = Reader::new(bytes);
-        if reader.u32()? != VERSION {
+        let version = reader.u32()?;
+        if !(oldest..=VERSION).contains(&version) {
             return Err(Reader::new(bytes).error("a learner written by another version of bem").into());
         }
         let settings = decode_settings(&mut reader)?;
@@ -109,12 +119,12 @@ impl SavedLearner {
         let mut learner = Learner::with_machinery(shape, settings, machinery);
         learner.tally = Tally::decode(learner.machinery.steps(), &mut reader)?;
         let stray = reader.error("plain actions that act by counts");
-        learner.standing = Standing::decode(shape, learner.tally.steps, &mut reader)?;
+        learner.standing = Standing::decode(shape, learner.tally.steps, version, &mut reader)?;
         if learner.standing.incumbent().by_counts && learner.acts_plainly() {
             return Err(stray.into());
         }
         learner.candidates = Candidates::decode(shape, &mut reader)?;
-        learner.exploration = Exploration::decode(shape, &mut reader)?;
+        learner.exploration = Exploration::decode(shape, version, &mut reader)?;
         learner.drift = Drift::decode(&mut reader)?;
         learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
@@ -190,6 +200,11 @@ impl Learner {
     /// A learner that goes on in this world exactly as the saved one would have.
     pub fn restore(bytes: &[u8], world: &mut dyn Environment) -> Result<Learner, RestoreError> {
         SavedLearner::parse(bytes, world.shape())?.restore(world)
+    }
+
+    /// The learner of a served world, which goes on from inputs: it may have been saved by the version before.
+    pub(super) fn restore_served(bytes: &[u8], world: &mut dyn Environment) -> Result<Learner, RestoreError> {
+        SavedLearner::parse_in(bytes, world.shape(), VERSION_SERVED, false)?.restore(world)
     }
 
     fn encode_phase(&self, writer: &mut Writer) {
