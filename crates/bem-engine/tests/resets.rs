@@ -15,7 +15,7 @@ use bem_games::game::GameError;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::Signer;
 use bem_ledger::entry::KIND_NAMES;
-use bem_ledger::log::LogOptions;
+use bem_ledger::log::{LogOptions, store_blob};
 use bem_ledger::store::MemoryStore;
 use std::collections::BTreeSet;
 
@@ -91,9 +91,12 @@ impl Worlds for Own {
 fn resets(changes: bool) -> u64 {
     let worlds = Own { changes };
     let settings = Settings { budget: STEPS, ..Settings::new(1) }.with(|config| config.until_budget = true);
-    let mut climb = Climb::single("changing", "changing", &settings);
+    // The world is no text of the catalog: a file stands for it.
+    let mut store = MemoryStore::new();
+    let files = vec![store_blob(&mut store, b"a world that changes").unwrap()];
+    let mut climb = Climb::single("changing", "changing", &settings).with_files(files);
     let signer = Signer::from_seed(&[5; 32]);
-    let journal = Journal::create(MemoryStore::new(), signer, "test", &climb, None, LogOptions::default());
+    let journal = Journal::create(store, signer, "test", &climb, None, LogOptions::default());
     let mut journal = journal.unwrap();
     let unit = climb.next(&BTreeSet::new()).unwrap();
     let Worked::Done(result) = climb.assign(&unit).go_on_in(&worlds, None, &mut || true).unwrap() else {

@@ -125,6 +125,19 @@ fn blur(whole: i64, part: i64) -> Fixed {
     Fixed::from_ratio(whole * whole, part * part)
 }
 
+/// How often something must be tried in a grid of this band: its layout is drawn anew in every episode, and what a move is worth
+/// shows in the rest of it. Where no waypoint comes within reach there are resources alone, of which band 4 has the most.
+fn grid_chance(band: i64, steps: i64) -> i64 {
+    // Ticks to the band of the nearest waypoint.
+    let away = [0, 1, 1, 3, 3].get(band as usize).copied().unwrap_or(3);
+    let rare = match (away <= steps, band) {
+        (true, _) => 4 * (4 + band),
+        (false, 4) => 1,
+        (false, _) => 3,
+    };
+    rare * steps * steps
+}
+
 /// What a composition needs, in terms of its parts: everything hidden is found out, whatever the operator.
 pub fn needs(tree: &TaskTree) -> Result<Needs, GameError> {
     if tree.kind() == NodeKind::LeafBase {
@@ -230,13 +243,11 @@ fn family_needs(name: &str, tree: &TaskTree) -> Result<Needs, GameError> {
             hidden: log2_orders(number("length")),
             ..Needs::NONE
         },
-        // Every band of the grid adds a rule that must be kept in mind and takes waypoints farther away; what a move is worth shows
-        // only in the rest of an episode whose layout is drawn anew.
         "rulegrid" => {
-            let (band, steps) = (number("band") as i32, number("steps") as i32);
+            let (band, steps) = (number("band"), number("steps"));
             Needs {
-                memory: Fixed::from_int(band),
-                chance: Fixed::from_int((1 + band).saturating_mul(steps)),
+                memory: Fixed::from_int(band as i32),
+                chance: Fixed::from_int(grid_chance(band, steps) as i32),
                 ..Needs::NONE
             }
         }

@@ -92,11 +92,11 @@ impl TeachSlot for Slot<'_> {
         let named = usize::try_from(domain).ok().and_then(|place| self.families.get(place));
         let partner = Domain::from_name(named?).filter(|partner| *partner != self.own);
         let composed = partner.and_then(|partner| self.compose(partner, band));
-        let fresh = if composed.is_none() { first_fresh(self.fresh, self.editing.origins) } else { None };
-        let template = match (composed, fresh) {
-            (Some(template), _) => template,
-            (None, Some(place)) => self.fresh.remove(place),
-            (None, None) => self.editing.teacher.select_template(self.own, band)?,
+        let is_fresh = composed.is_none() && !self.fresh.is_empty();
+        let template = match composed {
+            Some(template) => template,
+            None if is_fresh => self.fresh.remove(0),
+            None => self.editing.teacher.select_template(self.own, band)?,
         };
         let task =
             self.editing.teacher.instantiate(template, mix(self.seed ^ mix(context)), &NoPrograms).ok()?;
@@ -120,12 +120,6 @@ fn is_mutated(template: TemplateId, origins: &BTreeMap<u32, u8>) -> bool {
     Transformation::ALL.iter().any(|mutation| origin == Some(&(*mutation as u8)))
 }
 
-/// Which of the templates that nobody has practised comes first: the oldest that was asked for, else the oldest.
-fn first_fresh(fresh: &[TemplateId], origins: &BTreeMap<u32, u8>) -> Option<usize> {
-    let asked = fresh.iter().position(|template| !is_mutated(*template, origins));
-    asked.or(if fresh.is_empty() { None } else { Some(0) })
-}
-
 /// The slot of a user's world: a band is one of its rungs, of which nobody knows the difficulty.
 struct Rungs<'a>(&'a [String]);
 
@@ -138,20 +132,12 @@ impl TeachSlot for Rungs<'_> {
 }
 
 impl Track {
-    /// Its teacher, which is made when it is first needed, with the family's rungs among its templates; none for a user's
-    /// world.
+    /// Its teacher, which is made when it is first needed; none for a user's world.
     fn make_teacher(&mut self, config: &ClimbConfig) -> Option<Domain> {
         let domain = Domain::from_name(&self.family)?;
         if self.teacher.is_none() {
             let settings = teacher_config(&config.parameters, config.seed, domain);
-            let mut teacher = Teacher::new(settings, &NoPrograms).ok()?;
-            for tree in self.tasks.iter().filter_map(|task| TaskTree::parse(task).ok()) {
-                if teacher.template_of(&tree).is_none() {
-                    // A full band keeps a rung out: then nobody reports on it.
-                    let _ = teacher.admit_tree(tree, &NoPrograms);
-                }
-            }
-            self.teacher = Some(teacher);
+            self.teacher = Teacher::new(settings, &NoPrograms).ok();
         }
         self.teacher.as_ref().map(|_| domain)
     }
@@ -196,15 +182,18 @@ impl Track {
         self.edit(&config.parameters, wanted);
     }
 
-    /// What a try at a rung says to the teacher: measured steps move the rung's difficulty, and mutation may make a template of
-    /// it. A run over one task has no teacher.
+    /// What a try at a rung says to the teacher: the rung is one of its templates from now on, measured steps move its difficulty,
+    /// and mutation may make another of it. A run over one task has no teacher.
     pub(super) fn report_rung(&mut self, config: &ClimbConfig, result: &UnitResult) {
         if config.stages == 1 || self.make_teacher(config).is_none() {
             return;
         }
-        let tree = TaskTree::parse(&result.unit.task).ok();
-        let template = tree.and_then(|tree| self.teacher.as_ref()?.template_of(&tree));
-        if let Some(template) = template {
+        let (Ok(tree), Some(teacher)) = (TaskTree::parse(&result.unit.task), &mut self.teacher) else {
+            return;
+        };
+        // A full band keeps a rung out: then nobody reports on it.
+        let known = teacher.template_of(&tree);
+        if let Some(template) = known.or_else(|| teacher.admit_tree(tree, &NoPrograms).ok()) {
             self.tell(&config.parameters, template, result, false);
         }
     }
