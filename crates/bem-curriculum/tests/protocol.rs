@@ -91,7 +91,7 @@ fn drifting(hazards: u32, chance_milli: u32) -> ProtocolConfig {
 }
 
 #[test]
-fn a_noisy_grid_needs_the_step_and_a_wild_one_escalates() {
+fn a_noisy_grid_needs_the_step_and_a_noisier_one_escalates() {
     let mut wild = Run::new(drifting(8, 600), AgentConfig::default(), 42).unwrap();
     let (_, consolidate, trained) = train(&mut wild);
     assert_eq!((trained, consolidate), (Trained::Escalate, None));
