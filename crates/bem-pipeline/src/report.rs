@@ -219,7 +219,7 @@ mod tests {
     fn learned() -> Pipeline {
         let plan = Plan {
             seed: 1,
-            domains: vec!["games".to_string()],
+            domains: vec!["stack".to_string()],
             late: Vec::new(),
             stages: 2,
             unit_steps: 2_000,
@@ -273,6 +273,6 @@ mod tests {
             row.main == Fixed::ZERO && row.lesson.as_ref().is_some_and(|done| done.steps_to_99.is_some())
         );
         assert_eq!(summary.least_share(false), Some(Fixed::ZERO));
-        assert_eq!(pipeline.kept()["games"], Fixed::ZERO);
+        assert_eq!(pipeline.kept()["stack"], Fixed::ZERO);
     }
 }

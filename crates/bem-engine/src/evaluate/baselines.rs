@@ -127,12 +127,14 @@ pub fn baselines(
 /// By how much the first returns are more than the second ones, episode by episode; nothing where there are not two episodes
 /// that both have.
 fn gain(own: &[i64], others: &[i64]) -> Option<Evaluation> {
+    if own.len().min(others.len()) < 2 {
+        return None;
+    }
     let mut tally = Tally::new(Extent::outside(&[]));
     for (own, other) in own.iter().zip(others) {
         tally.add(&Played { total: own - other, ..Played::default() }, None);
     }
-    let found = tally.evaluation(None);
-    (2 <= found.episodes).then_some(found)
+    Some(tally.evaluation(None))
 }
 
 /// An evaluation with the return of every episode, in milli-units.

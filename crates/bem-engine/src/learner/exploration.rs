@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn a_shown_gain_reopens_the_quota() {
         let (shape, config) = (shape(2), GenesisConfig::default());
-        let mut exploration = Exploration::default();
+        let mut exploration = Exploration { explained: true, ..Exploration::default() };
         (0..10_000).for_each(|_| exploration.book(&shape, true, 0));
         let quota = exploration.quota(&shape, &config, 10_000);
         assert!(quota < 10_000);
