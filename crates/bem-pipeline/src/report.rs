@@ -26,6 +26,8 @@ pub struct Row {
     pub specialist: Option<Fixed>,
     /// The score of the expert that the pool routes it to; nothing where there is none.
     pub main: Fixed,
+    /// The number of this expert.
+    pub expert: Option<u32>,
     /// What its lessons there came to; nothing if it did not get there.
     pub lesson: Option<Done>,
     /// What a learner from scratch came to, if one was asked for.
@@ -188,6 +190,7 @@ impl Pipeline {
             unseen: volume.unseen.contains(task),
             specialist: self.specialist_score(task).or_else(|| alone(task).map(|(last, _)| last.score)),
             main: self.pool.route(task).map_or(Fixed::ZERO, |route| route.score),
+            expert: self.pool.route(task).map(|route| route.expert),
             lesson: self.done.get(task).cloned(),
             scratch: alone(task).map(|(_, alone)| alone),
         };

@@ -12,7 +12,7 @@ use bem_synth::memory::condition::Condition;
 use bem_synth::memory::stack::Stack;
 use bem_synth::policy::Policy;
 use bem_synth::statement::{
-    Atom, Choice, Fact, Formula, Join, Making, Relation, Rule, Statement, Word, World,
+    Atom, Choice, Fact, Formula, Join, Making, Read, Relation, Rule, Statement, Word, World,
 };
 use std::sync::Arc;
 
@@ -166,4 +166,24 @@ fn what_has_no_counterpart_is_not_carried_over() {
     let middle = vec![Formula::literal(2, false)];
     assert!(carry(middle.clone(), &from, &shape(&[12], 2)).is_none());
     assert!(carry(middle, &from, &shape(&[6, 6], 2)).is_none());
+}
+
+#[test]
+fn nothing_is_said_of_a_world_that_shows_nothing() {
+    let (from, to) = (shape(&[1; 4], 2), shape(&[], 2));
+    let places = (0..4).map(|bit| vec![bit]).collect();
+    let scan = Formula::Scan { places, machine: 0b0110, answers: [(0, 0), (3, 1)].into(), read: Read::At(3) };
+    let atoms = (0..4).map(|bit| Atom::Bit(bit, false)).collect();
+    let count = Formula::Count { atoms, table: vec![false, true, false, true, false] };
+    let rules = vec![Rule { literals: vec![(3, true)], label: true }];
+    let all = [
+        scan,
+        count,
+        Formula::Sum { bits: (0..4).collect(), inverted: false },
+        Formula::Rules { rules, otherwise: false },
+        Formula::Rules { rules: vec![Rule { literals: vec![(0, true)], label: true }], otherwise: false },
+    ];
+    for formula in all {
+        assert!(carry(vec![formula.clone()], &from, &to).is_none(), "{formula:?}");
+    }
 }

@@ -32,13 +32,15 @@ impl Moves {
     /// From one world's observation to another's; none where their fields do not correspond.
     pub fn between(from: &[Field], to: &[Field], bits: (u16, u16)) -> Option<Moves> {
         let singles = |fields: &[Field]| fields.iter().all(|field| field.width == 1);
-        let groups = if from.len() == to.len() && !from.is_empty() {
+        let mut groups: Vec<(Field, Field)> = if from.len() == to.len() && !from.is_empty() {
             from.iter().copied().zip(to.iter().copied()).collect()
         } else if singles(from) && singles(to) {
             vec![(Field { low: 0, width: bits.0 }, Field { low: 0, width: bits.1 })]
         } else {
             return None;
         };
+        // Where nothing is seen there is nothing to speak of.
+        groups.retain(|(from, to)| 0 < to.width || from.width == 0);
         Some(Moves { groups, observation_bits: bits.1 })
     }
 

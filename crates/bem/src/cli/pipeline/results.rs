@@ -24,7 +24,7 @@ pub fn to_json(
         let (lesson, scratch) = (row.lesson.as_ref(), row.scratch.as_ref());
         json!({
             "domain": row.domain, "task": row.task, "unseen": row.unseen, "specialist": float(row.specialist),
-            "main": to_float(row.main), "share": float(row.share()),
+            "main": to_float(row.main), "expert": row.expert, "share": float(row.share()),
             "lesson": float(lesson.map(|done| done.score)), "main_steps": lesson.map(|done| done.steps),
             "main_steps_to_99": lesson.and_then(|done| done.steps_to_99),
             "scratch_steps": scratch.map(|alone| alone.steps),
