@@ -54,6 +54,13 @@ impl Function {
         samples.errors(&self.answers(samples))
     }
 
+    /// Bits that say it and its exceptions.
+    pub fn length_with_exceptions(&self, samples: &Samples) -> u32 {
+        // Without a tolerance there are none, and nothing to count.
+        let errors = if samples.tolerance == 0 { 0 } else { self.errors(samples) };
+        self.description_length.saturating_add(samples.exception_bits(errors))
+    }
+
     /// Whether it explains the samples within their tolerance.
     pub fn explains(&self, samples: &Samples) -> bool {
         samples.accepts(self.errors(samples))

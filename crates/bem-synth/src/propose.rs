@@ -5,7 +5,7 @@
 //! Clauses: SCC-2; decisions D-34, D-35.
 
 use crate::credit::Credit;
-use crate::experience::{Episode, Experience};
+use crate::experience::{Episode, Experience, Step};
 use crate::function::{self, Function};
 use crate::functions;
 use crate::hypothesis::{Hypothesis, Stated, assemble};
@@ -71,6 +71,9 @@ const GLANCE_STEPS: [usize; 2] = [1_024, 4_096];
 const CLOSER_SHARE: u64 = 8;
 /// Episodes that are fitted before memory is tried: steps of one episode are no independent evidence.
 const REMEMBERED_MIN: usize = 6;
+
+/// So many wrong answers fewer are no chance.
+const CLEARLY: usize = 6;
 
 /// Shares of wrong labels that are tried in turn.
 const TOLERANCES: [usize; 3] = [0, 4, 12];
@@ -193,10 +196,18 @@ impl Proposing<'_> {
         }
         let remembers = settings.memory && 1 < self.shape.horizon;
         let latest = latest(episodes, MEMORY_STEPS_MAX);
+        let known = self.list.len();
         if remembers && self.within(closer, |search, work| search.glance(latest, work)) {
             return;
         }
+        // A machine with one wrong edge is right almost everywhere: what a short end says of nearly all gives way to what
+        // the longer log says, which contradicts it.
+        let nearly = known..self.list.len();
         if remembers && self.remember(latest, work) {
+            self.list.drain(nearly);
+            return;
+        }
+        if !nearly.is_empty() {
             return;
         }
         if controlled && remembers && is_asked_always(self.shape, latest) {
@@ -362,23 +373,26 @@ impl Proposing<'_> {
     /// Adds what explains one view; true when something did without exceptions.
     fn explain(&mut self, view: &View, structure: Option<&Arc<dyn Device>>, work: &mut Work) -> bool {
         let device = structure.map(Arc::as_ref);
+        let (every, positive) = (labels::complemented(view), labels::positive(view));
         for tolerance in TOLERANCES {
-            let answers = [labels::complemented(view), Some(labels::positive(view))];
-            for answers in answers.into_iter().flatten() {
-                if let Some(bits) = fit_word(view, &answers, tolerance, work)
-                    && holds_up(view, &answers, &bits, tolerance)
-                    && let Some(stated) = assemble(self.shape, device, &bits)
-                {
+            for answers in every.iter().chain([&positive]) {
+                if let Some(found) = fit_answers(view, answers, tolerance, work) {
+                    // What acts earns by its own answers, so that the highest rewards alone bear it out for ever.
+                    let mended = every.as_ref().filter(|_| tolerance == 0 && !answers.complemented);
+                    let mended = mended.and_then(|every| fit_better(view, every, &found, work));
+                    let is_exact = tolerance == 0 && mended.is_none();
+                    let bits = mended.unwrap_or(found);
+                    let Some(stated) = assemble(self.shape, device, &bits) else { continue };
                     let mut words: Vec<String> = bits.iter().map(|function| function.words.clone()).collect();
                     words.dedup();
                     let length = bits.iter().map(|function| function.description_length).sum();
-                    self.add(stated, device, words.join("; "), length, tolerance == 0);
+                    self.add(stated, device, words.join("; "), length, is_exact);
                     if let Some(structure) = structure {
                         self.abstract_last(|shape, about| {
                             Machine::structure(shape, structure.clone(), bits, about)
                         });
                     }
-                    return tolerance == 0;
+                    return is_exact;
                 }
             }
             // With two actions the answers above already say what every reward says.
@@ -420,8 +434,8 @@ impl Proposing<'_> {
         function::are_few(unpaid, paid + unpaid, 0)
     }
 
-    /// Adds what memory structures explain of a short end of these episodes, if it holds for all of them; true when
-    /// something did without exceptions.
+    /// Adds what memory structures explain of a short end of these episodes, if it holds for nearly all of them; true
+    /// when it holds for all.
     fn glance(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
         let known = self.list.len();
         for steps in GLANCE_STEPS {
@@ -429,10 +443,18 @@ impl Proposing<'_> {
             if end.len() == episodes.len() {
                 return false;
             }
-            if self.remember(end, work) && self.is_explained(episodes) {
-                return true;
+            let nearly = self.list.len();
+            let is_found = self.remember(end, work);
+            let found = self.list.split_off(nearly);
+            let exact = || found.iter().filter(|hypothesis| hypothesis.exact);
+            if is_found && exact().any(|hypothesis| is_borne_out(&hypothesis.policy, episodes)) {
+                let is_all = exact().any(|hypothesis| is_never_wrong(&hypothesis.policy, episodes));
+                self.list.truncate(known);
+                self.list.extend(found);
+                if is_all {
+                    return true;
+                }
             }
-            self.list.truncate(known);
         }
         false
     }
@@ -545,13 +567,29 @@ impl Proposing<'_> {
 /// Whether hardly any action that earned the highest reward, in the episodes kept from fitting, differs from the
 /// policy's.
 fn is_borne_out(policy: &Policy, episodes: &[&Episode]) -> bool {
+    let (mut missed, mut highest) = (0, 0);
+    for (action, step, top) in kept_answers(policy, episodes) {
+        highest += usize::from(step.reward == top);
+        missed += usize::from(step.reward == top && step.action != action);
+    }
+    KEPT_RIGHT_MIN <= highest && 50 * missed <= highest
+}
+
+/// Whether the policy's action is, in the episodes kept from fitting, every one that earned the highest reward and none that
+/// earned less.
+fn is_never_wrong(policy: &Policy, episodes: &[&Episode]) -> bool {
+    kept_answers(policy, episodes)
+        .into_iter()
+        .all(|(action, step, top)| (step.action == action) == (step.reward == top))
+}
+
+/// The policy's action at every step of the episodes kept from fitting, and the highest reward of all.
+fn kept_answers<'e>(policy: &Policy, episodes: &[&'e Episode]) -> Vec<(u16, &'e Step, i32)> {
     let kept: Vec<&Episode> = episodes.iter().copied().filter(|episode| episode.is_screen()).collect();
     let steps = || kept.iter().flat_map(|episode| &episode.steps);
     let top = steps().map(|step| step.reward).max().unwrap_or(0);
     let wanted = policy.replay(kept.iter().copied());
-    let highest = || steps().zip(wanted.iter().flatten()).filter(|(step, _)| step.reward == top);
-    let missed = highest().filter(|(step, action)| step.action != **action).count();
-    KEPT_RIGHT_MIN <= highest().count() && 50 * missed <= highest().count()
+    wanted.into_iter().flatten().zip(steps()).map(|(action, step)| (action, step, top)).collect()
 }
 
 /// Whether about one action in all earns the highest reward at every step: then there is nothing to look ahead for.
@@ -588,15 +626,41 @@ fn holds_up(view: &View, answers: &Answers, bits: &[Function], tolerance: usize)
         .all(|(bit, function)| function.holds_up(&answers.samples(view, bit, true, 0), 2 * tolerance))
 }
 
+/// Functions that explain the answers but for this share of exceptions, and hold up.
+fn fit_answers(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
+    fit_word(view, answers, tolerance, work).filter(|bits| holds_up(view, answers, bits, tolerance))
+}
+
+/// Functions that explain all answers with exceptions, where clearly fewer of those kept from fitting are wrong than by these.
+fn fit_better(view: &View, answers: &Answers, than: &[Function], work: &mut Work) -> Option<Vec<Function>> {
+    let wrong = |bits: &[Function]| -> usize {
+        let of = |(bit, function): (usize, &Function)| function.errors(&answers.samples(view, bit, true, 0));
+        bits.iter().enumerate().map(of).sum()
+    };
+    let wrong_than = wrong(than);
+    let mut found = TOLERANCES[1..].iter().filter_map(|share| fit_answers(view, answers, *share, work));
+    found.find(|found| wrong(found) + CLEARLY <= wrong_than)
+}
+
 /// One function per bit of the action code, or none if some bit is not explained.
+///
+/// Where exceptions are allowed, a long description that leaves few of them says less than a short one that leaves more: what
+/// a wider share brings is taken where it is shorter, exceptions counted.
 pub fn fit_word(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
+    let wider = TOLERANCES.into_iter().find(|wider| 0 < tolerance && tolerance < *wider);
     let fit = |bit| {
-        let samples = answers.samples(view, bit, false, tolerance);
-        // Gathering rows into columns is work too.
-        if !work.spend((samples.observations * 8 + samples.len() * samples.width) as u64) {
-            return None;
-        }
-        functions::fit(&samples, work)
+        let mut at = |tolerance| {
+            let samples = answers.samples(view, bit, false, tolerance);
+            // Gathering rows into columns is work too.
+            if !work.spend((samples.observations * 8 + samples.len() * samples.width) as u64) {
+                return None;
+            }
+            let function = functions::fit(&samples, work)?;
+            Some((function.length_with_exceptions(&samples), function))
+        };
+        let found = at(tolerance)?;
+        let wider = wider.and_then(at).filter(|wider| wider.0 < found.0);
+        Some(wider.unwrap_or(found).1)
     };
     (0..action_bits(view.actions)).map(fit).collect()
 }

@@ -15,6 +15,8 @@ pub const ROW_BITS_MAX: usize = ROW_WORDS * 64;
 /// Different rows that a function is fitted to at most, and samples that may stand behind them.
 pub const ROWS_FITTED_MAX: usize = 3_000;
 const SAMPLES_FITTED_MAX: usize = 16_000;
+/// Bits that one exception takes to say.
+const EXCEPTION_BITS: u32 = 4;
 
 /// The first samples of a list whose latest come first, as far as functions are fitted to them. Where rows come again
 /// and again, more samples are let in: a table is complete only when its rarest row was seen.
@@ -174,6 +176,12 @@ impl Samples {
     /// Errors that may still be made on the rows after the contradictions within them.
     pub fn errors_allowed(&self) -> Option<usize> {
         self.tolerance.checked_sub(self.contradictions)
+    }
+
+    /// Bits that saying so many exceptions takes: about as many as saying which of the rows they are, where one in twenty is
+    /// one. Of two functions that explain the rows within the tolerance, this tells the right one from its neighbour.
+    pub fn exception_bits(&self, errors: usize) -> u32 {
+        EXCEPTION_BITS.saturating_mul(u32::try_from(errors).unwrap_or(u32::MAX))
     }
 
     /// Whether `errors` on rows can be lived with.

@@ -87,15 +87,17 @@ impl Book {
     }
 
     /// Templates that the family's teacher has and TEACH has not.
-    fn new_templates(&mut self, track: usize, climb: &Climb) -> Vec<TableEdit> {
+    fn new_templates(&mut self, track: usize, climb: &Climb) -> Vec<Digest> {
         let family = &climb.tracks()[track];
         let known = self.templates.insert(track, family.templates()).unwrap_or(0);
         let tasks = (known..family.templates()).filter_map(|index| family.template(index));
-        let leaves = tasks.map(|task| hash(task.as_bytes()));
-        leaves
-            .zip(self.teach_slots..)
-            .map(|(leaf, slot)| TableEdit { table: Table::Teach, slot, leaf })
-            .collect()
+        tasks.map(|task| hash(task.as_bytes())).collect()
+    }
+
+    /// Templates in the next slots of TEACH.
+    fn teach_edits(&self, leaves: &[Digest]) -> Vec<TableEdit> {
+        let edit = |(leaf, slot): (&Digest, u32)| TableEdit { table: Table::Teach, slot, leaf: *leaf };
+        leaves.iter().zip(self.teach_slots..).map(edit).collect()
     }
 
     /// What must change in EXPERT so that a family has these leaves there.
@@ -148,7 +150,8 @@ impl Book {
         }
         // A climb that comes from elsewhere brings its teachers along.
         for track in 0..climb.tracks().len() {
-            let brought = self.new_templates(track, climb);
+            let new = self.new_templates(track, climb);
+            let brought = self.teach_edits(&new);
             self.set_all(&brought);
             edits.extend(brought);
         }
@@ -256,19 +259,22 @@ impl Book {
         })
     }
 
-    /// New templates: those that a new teacher begins with at once, those that edits brought as a patch each.
+    /// New templates: those that a new teacher begins with and a rung at once, those that edits brought as a patch each.
     fn templates_of(&mut self, sink: &mut impl Sink, track: usize, climb: &Climb) -> Result<(), LedgerError> {
-        let (mut edits, step) = (self.new_templates(track, climb), climb.steps());
+        let (new, step) = (self.new_templates(track, climb), climb.steps());
         let taught = climb.tracks()[track].latest_edits();
-        let by_patch = edits.split_off(edits.len() - taught.len());
+        // A rung that a unit makes a template of may come after one that an edit brought.
+        let is_by_edit = |leaf: &Digest| taught.iter().any(|edit| hash(edit.tree.as_bytes()) == *leaf);
+        let (by_patch, at_once): (Vec<Digest>, Vec<Digest>) = new.into_iter().partition(is_by_edit);
+        let edits = self.teach_edits(&at_once);
         if !edits.is_empty() {
             self.set_all(&edits);
             sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })?;
         }
-        for (edit, taught) in by_patch.into_iter().zip(taught) {
+        for (leaf, taught) in by_patch.iter().zip(taught) {
             let (payload, roots_before) = (sink.put_blob(&taught.patch)?, self.tables.roots());
             self.serial += 1;
-            let edits = vec![edit];
+            let edits = self.teach_edits(&[*leaf]);
             self.set_all(&edits);
             sink.append(&Entry::Patch(Box::new(PatchEvent {
                 serial: self.serial,

@@ -31,7 +31,7 @@ use crate::samples::{Samples, Work};
 pub trait FunctionClass: Sync {
     /// Its name in reports and provenance.
     fn name(&self) -> &'static str;
-    /// A function of this class that explains the samples within their tolerance, the shortest it finds.
+    /// A function of this class that explains the samples within their tolerance: the shortest it finds, exceptions counted.
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function>;
 }
 
@@ -114,16 +114,16 @@ fn fit_tiers(
     work: &mut Work,
 ) -> Option<Found> {
     for tier in tiers {
-        let mut best: Option<Found> = None;
+        let mut best: Option<(u32, Found)> = None;
         for class in *tier {
             let Some(function) = fit_class(*class, samples, work) else { continue };
-            let length = best.as_ref().map(|held| held.function.description_length);
-            if length.is_none_or(|length| function.description_length < length) {
-                best = Some(Found { function, class: *class });
+            let length = function.length_with_exceptions(samples);
+            if best.as_ref().is_none_or(|(held, _)| length < *held) {
+                best = Some((length, Found { function, class: *class }));
             }
         }
-        if best.is_some() {
-            return best;
+        if let Some((_, found)) = best {
+            return Some(found);
         }
     }
     None

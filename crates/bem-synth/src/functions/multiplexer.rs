@@ -37,18 +37,19 @@ impl FunctionClass for Multiplexer {
     }
 
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
-        let mut best: Option<Function> = None;
+        let mut best: Option<(u32, Function)> = None;
         let selectors = selectors(samples);
         for selector in &selectors {
             if !work.spend((samples.len() * samples.width / 8) as u64) {
                 break;
             }
             let Some(function) = fit_selector(samples, *selector, work) else { continue };
-            if best.as_ref().is_none_or(|held| function.description_length < held.description_length) {
-                best = Some(function);
+            let length = function.length_with_exceptions(samples);
+            if best.as_ref().is_none_or(|(held, _)| length < *held) {
+                best = Some((length, function));
             }
         }
-        best
+        best.map(|(_, function)| function)
     }
 }
 

@@ -58,20 +58,20 @@ impl FunctionClass for Symmetric {
 
     fn fit(&self, samples: &Samples, work: &mut Work) -> Option<Function> {
         let sets = natural_sets(samples);
-        let mut best: Option<Function> = None;
+        let mut best: Option<(u32, Function)> = None;
         for (words, atoms) in &sets {
             if !work.spend((atoms.len() * samples.len()) as u64) {
                 break;
             }
             let set_bits = choice_bits(sets.len());
             let found = fit_count(samples, atoms, set_bits, words);
-            if let Some(function) = found
-                && best.as_ref().is_none_or(|held| function.description_length < held.description_length)
-            {
-                best = Some(function);
+            let Some(function) = found else { continue };
+            let length = function.length_with_exceptions(samples);
+            if best.as_ref().is_none_or(|(held, _)| length < *held) {
+                best = Some((length, function));
             }
         }
-        best
+        best.map(|(_, function)| function)
     }
 }
 
@@ -183,7 +183,7 @@ impl FunctionClass for RankedSymmetric {
                     let words = format!("{size} ranked bits");
                     fit_count(samples, &atoms[..size], samples.width as u32, &words)
                 })
-                .min_by_key(|function| function.description_length)
+                .min_by_key(|function| function.length_with_exceptions(samples))
         };
         fit(ranked_alone(samples)).or_else(|| fit(ranked_in_pairs(samples)?))
     }
