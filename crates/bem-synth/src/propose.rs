@@ -378,7 +378,7 @@ impl Proposing<'_> {
             for answers in every.iter().chain([&positive]) {
                 if let Some(found) = fit_answers(view, answers, tolerance, work) {
                     // What acts earns by its own answers, so that the highest rewards alone bear it out for ever.
-                    let mended = every.as_ref().filter(|_| tolerance == 0 && !answers.complemented);
+                    let mended = every.as_ref().filter(|_| !answers.complemented);
                     let mended = mended.and_then(|every| fit_better(view, every, &found, work));
                     let is_exact = tolerance == 0 && mended.is_none();
                     let bits = mended.unwrap_or(found);
