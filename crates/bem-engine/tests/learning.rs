@@ -86,9 +86,9 @@ fn several_right_answers_are_learned_within_twice_the_floor() {
 /// A scan with one wrong move and a machine with one wrong edge earn nearly all there is, and what they earn bears them out.
 #[test]
 fn what_is_right_almost_everywhere_gives_way_to_what_is_right() {
-    for seed in [401, 402, 403] {
-        let solution = learn("compare", &[("bits", "8"), ("noise", "10")], with_budget(seed, 20_000));
-        assert!(solution.is_solved(), "compare, seed {seed}: {:?}", solution.score());
+    for (noise, seed) in [("10", 401), ("10", 408), ("15", 408), ("25", 401), ("25", 402)] {
+        let solution = learn("compare", &[("bits", "8"), ("noise", noise)], with_budget(seed, 20_000));
+        assert!(solution.is_solved(), "compare, noise {noise}, seed {seed}: {:?}", solution.score());
     }
     let machine = [("states", "8"), ("inputs", "4"), ("outputs", "4"), ("horizon", "24")];
     let solution = learn("transducer", &machine, with_budget(2_329_711, 60_000));

@@ -76,7 +76,7 @@ const REMEMBERED_MIN: usize = 6;
 const CLEARLY: usize = 6;
 
 /// Shares of wrong labels that are tried in turn.
-const TOLERANCES: [usize; 3] = [0, 4, 12];
+const TOLERANCES: [usize; 4] = [0, 4, 12, 24];
 
 /// Searches the grammar for what explains the experience.
 #[doc(alias = "SYNTH")]

@@ -91,11 +91,15 @@ impl Screen {
     }
 
     /// Whether, where they differ, the other was often seen to earn less than could be had, and this one not more often
-    /// than not. What the other does is played far more often than what this one would do, so that a screen alone cannot
-    /// tell them apart; what explains the other's losses is worth measuring.
+    /// than not, or not more often than the other. What the other does is played far more often than what this one would do, so
+    /// that a screen alone cannot tell them apart; what explains the other's losses is worth measuring. Where chance pays, one
+    /// loss of the few steps that are known says nothing.
     pub fn may_mend(&self, other: &Screen) -> bool {
-        let known = other.proved + other.disproved;
-        DISPROVED_MIN <= other.disproved && known <= 8 * other.disproved && self.disproved <= self.proved
+        let (known, tried) = (other.proved + other.disproved, self.proved + self.disproved);
+        let is_lossy = DISPROVED_MIN <= other.disproved && known <= 8 * other.disproved;
+        // One imagined success.
+        let is_better = self.disproved * known <= other.disproved * (tried + 1);
+        is_lossy && (self.disproved <= self.proved || is_better)
     }
 
     /// Whether hardly any action that earned the highest reward differs from the policy's.
@@ -125,6 +129,8 @@ mod tests {
         let seen = |proved, disproved| Screen { proved, disproved, ..Screen::default() };
         assert!(seen(1, 1).may_mend(&seen(13, 9)));
         assert!(seen(0, 0).may_mend(&seen(20, 4)));
+        // One loss where the other loses nearly always.
+        assert!(seen(0, 1).may_mend(&seen(34, 410)));
         // Too few losses, hardly any among many, or a candidate that is worse.
         assert!(!seen(0, 0).may_mend(&seen(0, 3)));
         assert!(!seen(0, 0).may_mend(&seen(90, 10)));
