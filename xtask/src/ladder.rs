@@ -14,8 +14,8 @@ use std::path::Path;
 const STAGES: [usize; 2] = [5, 4];
 /// Rungs that a choice is made among, at most.
 const CANDIDATES: &str = "14";
-/// A choice that explains this much, of all runs and of each half of them, is straight enough; among such the widest is taken.
-const STRAIGHT: f64 = 0.985;
+/// Shares of half-samples that differ by less are alike: the wider choice is taken, and the longer one.
+const ALIKE: f64 = 0.05;
 /// Neighbours differ at least by this, in logarithms to the base 2.
 const GAP: f64 = 0.25;
 /// What the issue of fresh seeds must show: the share of the variance, the families that must reach it, and the correlation.
@@ -41,11 +41,16 @@ fn said(words: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(&output(&program, &[&["ladder", "--json"], words].concat())?)?)
 }
 
-/// A rung with the logarithm of its median steps, and of the medians of each half of its runs.
+/// A rung with the logarithm of its median steps, and of the medians of all halves of its runs.
 struct Rung<'v> {
     task: &'v str,
     steps: f64,
-    halves: [f64; 2],
+    halves: Vec<f64>,
+}
+
+/// All choices of half of so many runs, as masks; the larger half of an odd number.
+fn halves(runs: usize) -> impl Iterator<Item = u32> {
+    (0u32..1 << runs.min(16)).filter(move |mask| mask.count_ones() as usize == runs.min(16).div_ceil(2))
 }
 
 /// The logarithm of the median.
@@ -64,12 +69,13 @@ fn rungs(family: &Value) -> Result<Vec<Rung<'_>>> {
             let budget = rung["budget"].as_u64().context("a measurement has a budget")?;
             let runs = rung["runs"].as_array().context("a measurement has runs")?;
             let runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
-            // The only run is both halves.
-            let second = usize::from(1 < runs.len());
-            let half = |first: usize| median(runs.iter().copied().skip(first).step_by(2).collect());
+            let half = |mask: u32| {
+                let of = runs.iter().enumerate().filter(|(place, _)| mask >> place & 1 == 1);
+                median(of.map(|(_, run)| *run).collect())
+            };
             Ok(Rung {
                 task: rung["task"].as_str().context("a rung has a task")?,
-                halves: [half(0)?, half(second)?],
+                halves: halves(runs.len()).map(half).collect::<Result<Vec<f64>>>()?,
                 steps: median(runs)?,
             })
         })
@@ -88,38 +94,34 @@ fn straightness(values: &[f64]) -> f64 {
     if yy == 0.0 { 0.0 } else { xy * xy / (xx * yy) }
 }
 
-/// Rungs that are chosen: whether they are straight enough, how wide (or else how straight) they are, and where they are.
-type Choice = (bool, f64, Vec<usize>);
+/// Rungs that are chosen: the share of half-samples by which they are straight, how wide they are, and where they are.
+type Choice = (f64, f64, Vec<usize>);
 
-/// The longest choice that is straight enough, or else the straightest; none where steps do not rise that often.
-fn choice(rungs: &[Rung<'_>]) -> Option<Vec<usize>> {
+/// The choice that is most often straight on half of the runs: what fresh seeds will say of it is as uncertain as that. None where
+/// steps do not rise that often.
+fn choice(rungs: &[Rung<'_>]) -> Option<Choice> {
     let found: Vec<Choice> = STAGES.iter().filter_map(|stages| best_choice(rungs, *stages)).collect();
-    let straight = found.iter().find(|(is_straight, ..)| *is_straight);
-    let most = || found.iter().max_by(|one, other| one.1.total_cmp(&other.1));
-    straight.or_else(most).map(|(_, _, places)| places.clone())
+    let most = found.iter().map(|choice| choice.0).fold(0.0, f64::max);
+    found.into_iter().find(|choice| most - ALIKE < choice.0)
 }
 
-/// The choice of so many rungs that is straight and wide; among equals the harder ones.
+/// The choice of so many rungs that is most often straight; among those that are as good as alike the widest.
 fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Choice> {
-    let mut best: Option<Choice> = None;
-    for mask in 0u32..1 << rungs.len() {
-        if mask.count_ones() as usize != stages {
-            continue;
-        }
+    let mut all: Vec<Choice> = Vec::new();
+    for mask in (0u32..1 << rungs.len()).filter(|mask| mask.count_ones() as usize == stages) {
         let places: Vec<usize> = (0..rungs.len()).filter(|place| mask >> place & 1 == 1).collect();
         let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
         if values.windows(2).any(|pair| pair[1] - pair[0] < GAP) {
             continue;
         }
+        let samples = places.iter().map(|place| rungs[*place].halves.len()).min().unwrap_or(0);
         let half = |half: usize| places.iter().map(|place| rungs[*place].halves[half]).collect::<Vec<f64>>();
-        let straight = straightness(&values).min(straightness(&half(0))).min(straightness(&half(1)));
-        let is_straight = STRAIGHT <= straight;
-        let worth = if is_straight { values[stages - 1] - values[0] } else { straight };
-        if best.as_ref().is_none_or(|(was, most, _)| (*was, *most) <= (is_straight, worth)) {
-            best = Some((is_straight, worth, places));
-        }
+        let straight = (0..samples).filter(|sample| FRESH <= straightness(&half(*sample))).count();
+        all.push((straight as f64 / samples.max(1) as f64, values[stages - 1] - values[0], places));
     }
-    best
+    let most = all.iter().map(|choice| choice.0).fold(0.0, f64::max);
+    let alike = all.into_iter().filter(|choice| most - ALIKE < choice.0);
+    alike.max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 fn choose(files: &[&str]) -> Result<()> {
@@ -144,9 +146,13 @@ fn choose(files: &[&str]) -> Result<()> {
             continue;
         }
         let tasks: Vec<&str> = match choice(&rungs) {
-            Some(places) => {
+            Some((share, _, places)) => {
                 let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
-                println!("{name}: {} rungs, R^2 {:.3}", places.len(), straightness(&values));
+                let (count, fit) = (places.len(), straightness(&values));
+                println!(
+                    "{name}: {count} rungs, R^2 {fit:.3}, straight on {:.0} % of half-samples",
+                    100.0 * share
+                );
                 places.iter().map(|place| rungs[*place].task).collect()
             }
             None => {
@@ -234,11 +240,16 @@ mod tests {
 
     #[test]
     fn the_widest_straight_choice_is_taken_and_ties_share_their_ranks() {
-        let rung = |steps| Rung { task: "t", steps, halves: [steps; 2] };
+        let rung = |steps| Rung { task: "t", steps, halves: vec![steps; 3] };
         let steps = [1.0, 1.1, 2.0, 3.9, 3.0, 4.0, 5.0];
         let rungs: Vec<Rung<'_>> = steps.into_iter().map(rung).collect();
-        assert_eq!(choice(&rungs), Some(vec![0, 2, 4, 5, 6]));
-        assert_eq!(choice(&rungs[..2]), None);
+        assert_eq!(choice(&rungs).map(|choice| choice.2), Some(vec![0, 2, 4, 5, 6]));
+        assert!(choice(&rungs[..2]).is_none());
+        // A rung whose runs are far apart is left out.
+        let mut uncertain = rungs;
+        uncertain[4].halves = vec![1.0, 3.0, 5.0];
+        assert!(choice(&uncertain).is_some_and(|choice| !choice.2.contains(&4)));
+        assert_eq!((halves(4).count(), halves(5).count(), halves(1).count()), (6, 10, 1));
         assert!(straightness(&[0.0, 1.0, 2.0]) > 0.999 && straightness(&[0.0, 5.0, 0.0]) < 0.001);
         assert!((spearman(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-9 && spearman(&[3.0, 2.0, 1.0]) < -0.999);
         assert!((spearman(&[1.0, 1.0, 2.0]) - 0.866).abs() < 0.001);

@@ -76,7 +76,9 @@ const REMEMBERED_MIN: usize = 6;
 const CLEARLY: usize = 6;
 
 /// Shares of wrong labels that are tried in turn.
-const TOLERANCES: [usize; 4] = [0, 4, 12, 24];
+const TOLERANCES: [usize; 3] = [0, 4, 12];
+/// The widest share, where every reward says which answer is right.
+const TOLERANCE_OF_ALL: usize = 24;
 
 /// Searches the grammar for what explains the experience.
 #[doc(alias = "SYNTH")]
@@ -200,14 +202,14 @@ impl Proposing<'_> {
         if remembers && self.within(closer, |search, work| search.glance(latest, work)) {
             return;
         }
-        // A machine with one wrong edge is right almost everywhere: what a short end says of nearly all gives way to what
+        // A machine with one wrong edge is right almost everywhere: what a short end says of nearly all comes after what
         // the longer log says, which contradicts it.
-        let nearly = known..self.list.len();
+        let nearly = self.list.len() - known;
         if remembers && self.remember(latest, work) {
-            self.list.drain(nearly);
+            self.list[known..].rotate_left(nearly);
             return;
         }
-        if !nearly.is_empty() {
+        if 0 < nearly {
             return;
         }
         if controlled && remembers && is_asked_always(self.shape, latest) {
@@ -374,8 +376,10 @@ impl Proposing<'_> {
     fn explain(&mut self, view: &View, structure: Option<&Arc<dyn Device>>, work: &mut Work) -> bool {
         let device = structure.map(Arc::as_ref);
         let (every, positive) = (labels::complemented(view), labels::positive(view));
-        for tolerance in TOLERANCES {
-            for answers in every.iter().chain([&positive]) {
+        for tolerance in TOLERANCES.into_iter().chain(every.is_some().then_some(TOLERANCE_OF_ALL)) {
+            for answers in
+                every.iter().chain([&positive].into_iter().filter(|_| tolerance < TOLERANCE_OF_ALL))
+            {
                 if let Some(found) = fit_answers(view, answers, tolerance, work) {
                     // What acts earns by its own answers, so that the highest rewards alone bear it out for ever.
                     let mended = every.as_ref().filter(|_| !answers.complemented);
@@ -396,7 +400,7 @@ impl Proposing<'_> {
                 }
             }
             // With two actions the answers above already say what every reward says.
-            if view.actions == 2 && labels::complemented(view).is_some() {
+            if every.is_some() {
                 continue;
             }
             if tolerance == 0
@@ -448,7 +452,8 @@ impl Proposing<'_> {
             let found = self.list.split_off(nearly);
             let exact = || found.iter().filter(|hypothesis| hypothesis.exact);
             if is_found && exact().any(|hypothesis| is_borne_out(&hypothesis.policy, episodes)) {
-                let is_all = exact().any(|hypothesis| is_never_wrong(&hypothesis.policy, episodes));
+                let is_all =
+                    exact().any(|hypothesis| is_never_wrong(self.shape, &hypothesis.policy, episodes));
                 self.list.truncate(known);
                 self.list.extend(found);
                 if is_all {
@@ -575,12 +580,14 @@ fn is_borne_out(policy: &Policy, episodes: &[&Episode]) -> bool {
     KEPT_RIGHT_MIN <= highest && 50 * missed <= highest
 }
 
-/// Whether the policy's action is, in the episodes kept from fitting, every one that earned the highest reward and none that
-/// earned less.
-fn is_never_wrong(policy: &Policy, episodes: &[&Episode]) -> bool {
-    kept_answers(policy, episodes)
-        .into_iter()
-        .all(|(action, step, top)| (step.action == action) == (step.reward == top))
+/// Whether the policy's action is, in the episodes kept from fitting, every one that earned the highest reward, and, where
+/// every step asks for an answer, none that earned less.
+fn is_never_wrong(shape: &Shape, policy: &Policy, episodes: &[&Episode]) -> bool {
+    let is_asked = is_asked_always(shape, episodes);
+    kept_answers(policy, episodes).into_iter().all(|(action, step, top)| match step.reward == top {
+        true => step.action == action,
+        false => !is_asked || step.action != action,
+    })
 }
 
 /// The policy's action at every step of the episodes kept from fitting, and the highest reward of all.
@@ -638,7 +645,8 @@ fn fit_better(view: &View, answers: &Answers, than: &[Function], work: &mut Work
         bits.iter().enumerate().map(of).sum()
     };
     let wrong_than = wrong(than);
-    let mut found = TOLERANCES[1..].iter().filter_map(|share| fit_answers(view, answers, *share, work));
+    let shares = TOLERANCES.into_iter().chain([TOLERANCE_OF_ALL]).filter(|share| 0 < *share);
+    let mut found = shares.filter_map(|share| fit_answers(view, answers, share, work));
     found.find(|found| wrong(found) + CLEARLY <= wrong_than)
 }
 
@@ -647,7 +655,9 @@ fn fit_better(view: &View, answers: &Answers, than: &[Function], work: &mut Work
 /// Where exceptions are allowed, a long description that leaves few of them says less than a short one that leaves more: what
 /// a wider share brings is taken where it is shorter, exceptions counted.
 pub fn fit_word(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
-    let wider = TOLERANCES.into_iter().find(|wider| 0 < tolerance && tolerance < *wider);
+    let of_all = answers.complemented.then_some(TOLERANCE_OF_ALL);
+    let mut shares = TOLERANCES.into_iter().chain(of_all);
+    let wider = shares.find(|wider| 0 < tolerance && tolerance < *wider);
     let fit = |bit| {
         let mut at = |tolerance| {
             let samples = answers.samples(view, bit, false, tolerance);
