@@ -77,8 +77,8 @@ const CLEARLY: usize = 6;
 
 /// Shares of wrong labels that are tried in turn.
 const TOLERANCES: [usize; 3] = [0, 4, 12];
-/// The widest share, where every reward says which answer is right.
-const TOLERANCE_OF_ALL: usize = 24;
+/// The same in worlds of one step in which every reward says which of two answers is right.
+const TOLERANCES_TOLD: [usize; 4] = [0, 4, 12, 24];
 
 /// Searches the grammar for what explains the experience.
 #[doc(alias = "SYNTH")]
@@ -376,14 +376,16 @@ impl Proposing<'_> {
     fn explain(&mut self, view: &View, structure: Option<&Arc<dyn Device>>, work: &mut Work) -> bool {
         let device = structure.map(Arc::as_ref);
         let (every, positive) = (labels::complemented(view), labels::positive(view));
-        for tolerance in TOLERANCES.into_iter().chain(every.is_some().then_some(TOLERANCE_OF_ALL)) {
-            for answers in
-                every.iter().chain([&positive].into_iter().filter(|_| tolerance < TOLERANCE_OF_ALL))
-            {
-                if let Some(found) = fit_answers(view, answers, tolerance, work) {
+        // Over several steps a step may ask nothing.
+        let told = every.as_ref().filter(|_| self.shape.horizon == 1);
+        let shares = if told.is_some() { &TOLERANCES_TOLD[..] } else { &TOLERANCES };
+        for tolerance in shares.iter().copied() {
+            let positive = [&positive].into_iter().filter(|_| TOLERANCES.contains(&tolerance));
+            for answers in every.iter().chain(positive) {
+                if let Some(found) = fit_answers(view, answers, tolerance, shares, work) {
                     // What acts earns by its own answers, so that the highest rewards alone bear it out for ever.
-                    let mended = every.as_ref().filter(|_| !answers.complemented);
-                    let mended = mended.and_then(|every| fit_better(view, every, &found, work));
+                    let told = told.filter(|_| !answers.complemented);
+                    let mended = told.and_then(|told| fit_better(view, told, &found, work));
                     let is_exact = tolerance == 0 && mended.is_none();
                     let bits = mended.unwrap_or(found);
                     let Some(stated) = assemble(self.shape, device, &bits) else { continue };
@@ -633,31 +635,42 @@ fn holds_up(view: &View, answers: &Answers, bits: &[Function], tolerance: usize)
         .all(|(bit, function)| function.holds_up(&answers.samples(view, bit, true, 0), 2 * tolerance))
 }
 
-/// Functions that explain the answers but for this share of exceptions, and hold up.
-fn fit_answers(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
-    fit_word(view, answers, tolerance, work).filter(|bits| holds_up(view, answers, bits, tolerance))
+/// Functions that explain the answers but for this share of exceptions, or a wider one of these, and hold up.
+fn fit_answers(
+    view: &View,
+    answers: &Answers,
+    tolerance: usize,
+    shares: &[usize],
+    work: &mut Work,
+) -> Option<Vec<Function>> {
+    let bits = fit_word(view, answers, tolerance, shares, work)?;
+    holds_up(view, answers, &bits, tolerance).then_some(bits)
 }
 
 /// Functions that explain all answers with exceptions, where clearly fewer of those kept from fitting are wrong than by these.
-fn fit_better(view: &View, answers: &Answers, than: &[Function], work: &mut Work) -> Option<Vec<Function>> {
+fn fit_better(view: &View, told: &Answers, than: &[Function], work: &mut Work) -> Option<Vec<Function>> {
     let wrong = |bits: &[Function]| -> usize {
-        let of = |(bit, function): (usize, &Function)| function.errors(&answers.samples(view, bit, true, 0));
+        let of = |(bit, function): (usize, &Function)| function.errors(&told.samples(view, bit, true, 0));
         bits.iter().enumerate().map(of).sum()
     };
-    let wrong_than = wrong(than);
-    let shares = TOLERANCES.into_iter().chain([TOLERANCE_OF_ALL]).filter(|share| 0 < *share);
-    let mut found = shares.filter_map(|share| fit_answers(view, answers, share, work));
-    found.find(|found| wrong(found) + CLEARLY <= wrong_than)
+    let most = wrong(than).checked_sub(CLEARLY)?;
+    let shares = TOLERANCES_TOLD.into_iter().filter(|share| 0 < *share);
+    let mut found = shares.filter_map(|share| fit_answers(view, told, share, &TOLERANCES_TOLD, work));
+    found.find(|found| wrong(found) <= most)
 }
 
 /// One function per bit of the action code, or none if some bit is not explained.
 ///
 /// Where exceptions are allowed, a long description that leaves few of them says less than a short one that leaves more: what
-/// a wider share brings is taken where it is shorter, exceptions counted.
-pub fn fit_word(view: &View, answers: &Answers, tolerance: usize, work: &mut Work) -> Option<Vec<Function>> {
-    let of_all = answers.complemented.then_some(TOLERANCE_OF_ALL);
-    let mut shares = TOLERANCES.into_iter().chain(of_all);
-    let wider = shares.find(|wider| 0 < tolerance && tolerance < *wider);
+/// the next wider of these shares brings is taken where it is shorter, exceptions counted.
+fn fit_word(
+    view: &View,
+    answers: &Answers,
+    tolerance: usize,
+    shares: &[usize],
+    work: &mut Work,
+) -> Option<Vec<Function>> {
+    let wider = shares.iter().copied().find(|wider| 0 < tolerance && tolerance < *wider);
     let fit = |bit| {
         let mut at = |tolerance| {
             let samples = answers.samples(view, bit, false, tolerance);

@@ -91,15 +91,23 @@ impl Screen {
     }
 
     /// Whether, where they differ, the other was often seen to earn less than could be had, and this one not more often
-    /// than not, or not more often than the other. What the other does is played far more often than what this one would do, so
-    /// that a screen alone cannot tell them apart; what explains the other's losses is worth measuring. Where chance pays, one
-    /// loss of the few steps that are known says nothing.
+    /// than not. What the other does is played far more often than what this one would do, so that a screen alone cannot
+    /// tell them apart; what explains the other's losses is worth measuring.
     pub fn may_mend(&self, other: &Screen) -> bool {
+        other.is_lossy() && self.disproved <= self.proved
+    }
+
+    /// The same, but this one not more often than the other: where chance pays, one loss among the few steps that are known
+    /// says nothing. For worlds in which every step asks for an answer.
+    pub fn may_lose_less(&self, other: &Screen) -> bool {
         let (known, tried) = (other.proved + other.disproved, self.proved + self.disproved);
-        let is_lossy = DISPROVED_MIN <= other.disproved && known <= 8 * other.disproved;
         // One imagined success.
-        let is_better = self.disproved * known <= other.disproved * (tried + 1);
-        is_lossy && (self.disproved <= self.proved || is_better)
+        other.is_lossy() && self.disproved * known <= other.disproved * (tried + 1)
+    }
+
+    /// Whether, where the two differ, it was often seen to earn less than could be had.
+    fn is_lossy(&self) -> bool {
+        DISPROVED_MIN <= self.disproved && self.proved + self.disproved <= 8 * self.disproved
     }
 
     /// Whether hardly any action that earned the highest reward differs from the policy's.
@@ -130,7 +138,8 @@ mod tests {
         assert!(seen(1, 1).may_mend(&seen(13, 9)));
         assert!(seen(0, 0).may_mend(&seen(20, 4)));
         // One loss where the other loses nearly always.
-        assert!(seen(0, 1).may_mend(&seen(34, 410)));
+        assert!(seen(0, 1).may_lose_less(&seen(34, 410)) && !seen(0, 1).may_mend(&seen(34, 410)));
+        assert!(!seen(6, 14).may_lose_less(&seen(20, 27)) && !seen(0, 0).may_lose_less(&seen(0, 3)));
         // Too few losses, hardly any among many, or a candidate that is worse.
         assert!(!seen(0, 0).may_mend(&seen(0, 3)));
         assert!(!seen(0, 0).may_mend(&seen(90, 10)));
