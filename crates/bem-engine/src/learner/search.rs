@@ -185,8 +185,8 @@ impl Learner {
         let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
         // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
-        let may_mend = theirs.may_mend(&ours) || theirs.may_lose_less(&ours);
-        let mends = self.shape.horizon == 1 && self.repeats() && may_mend;
+        let may_mend = || theirs.may_mend(&ours) || pays_or_not(&episodes) && theirs.may_lose_less(&ours);
+        let mends = self.shape.horizon == 1 && self.repeats() && may_mend();
         if theirs.beats(&ours) || candidate.exact && explains || mends {
             Screened::Promises(Fixed::ZERO)
         } else if self.shape.horizon == 1 && candidate.exact && theirs.disproved == 0 {
@@ -222,4 +222,11 @@ impl Learner {
         let span = self.seen_span();
         Some(Fixed::from_ratio(gain.clamp(0, span), span))
     }
+}
+
+/// Whether steps pay one of two rewards: then the lower one says that the answer was wrong.
+fn pays_or_not(episodes: &[&Episode]) -> bool {
+    let rewards = || episodes.iter().flat_map(|episode| &episode.steps).map(|step| step.reward);
+    let (Some(low), Some(high)) = (rewards().min(), rewards().max()) else { return false };
+    rewards().all(|reward| reward == low || reward == high)
 }
