@@ -377,15 +377,15 @@ impl Proposing<'_> {
         let device = structure.map(Arc::as_ref);
         let (every, positive) = (labels::complemented(view), labels::positive(view));
         // Over several steps a step may ask nothing.
-        let told = every.as_ref().filter(|_| self.shape.horizon == 1);
-        let shares = if told.is_some() { &TOLERANCES_TOLD[..] } else { &TOLERANCES };
+        let is_told = every.is_some() && self.shape.horizon == 1;
+        let shares = if is_told { &TOLERANCES_TOLD[..] } else { &TOLERANCES };
         for tolerance in shares.iter().copied() {
             let positive = [&positive].into_iter().filter(|_| TOLERANCES.contains(&tolerance));
             for answers in every.iter().chain(positive) {
                 if let Some(found) = fit_answers(view, answers, tolerance, shares, work) {
                     // What acts earns by its own answers, so that the highest rewards alone bear it out for ever.
-                    let told = told.filter(|_| !answers.complemented);
-                    let mended = told.and_then(|told| fit_better(view, told, &found, work));
+                    let told = every.as_ref().filter(|_| !answers.complemented);
+                    let mended = told.and_then(|told| fit_better(view, told, &found, shares, work));
                     let is_exact = tolerance == 0 && mended.is_none();
                     let bits = mended.unwrap_or(found);
                     let Some(stated) = assemble(self.shape, device, &bits) else { continue };
@@ -648,14 +648,20 @@ fn fit_answers(
 }
 
 /// Functions that explain all answers with exceptions, where clearly fewer of those kept from fitting are wrong than by these.
-fn fit_better(view: &View, told: &Answers, than: &[Function], work: &mut Work) -> Option<Vec<Function>> {
+fn fit_better(
+    view: &View,
+    told: &Answers,
+    than: &[Function],
+    shares: &[usize],
+    work: &mut Work,
+) -> Option<Vec<Function>> {
     let wrong = |bits: &[Function]| -> usize {
         let of = |(bit, function): (usize, &Function)| function.errors(&told.samples(view, bit, true, 0));
         bits.iter().enumerate().map(of).sum()
     };
     let most = wrong(than).checked_sub(CLEARLY)?;
-    let shares = TOLERANCES_TOLD.into_iter().filter(|share| 0 < *share);
-    let mut found = shares.filter_map(|share| fit_answers(view, told, share, &TOLERANCES_TOLD, work));
+    let wide = shares.iter().copied().filter(|share| 0 < *share);
+    let mut found = wide.filter_map(|share| fit_answers(view, told, share, shares, work));
     found.find(|found| wrong(found) <= most)
 }
 
