@@ -183,12 +183,10 @@ impl Learner {
         }
         let episodes = self.recent();
         let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
-        // Over several steps most ask for no answer and speak against everybody alike.
-        let may_mend = theirs.may_mend(&ours) || 1 < self.shape.horizon && theirs.may_lose_less(&ours);
+        let may_mend = theirs.may_mend(&ours) || pays_or_not(&episodes) && theirs.may_lose_less(&ours);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || may_mend;
         // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
-        let may_mend = || may_mend || pays_or_not(&episodes) && theirs.may_lose_less(&ours);
-        let mends = self.shape.horizon == 1 && self.repeats() && may_mend();
+        let mends = self.shape.horizon == 1 && self.repeats() && may_mend;
         if theirs.beats(&ours) || candidate.exact && explains || mends {
             Screened::Promises(Fixed::ZERO)
         } else if self.shape.horizon == 1 && candidate.exact && theirs.disproved == 0 {
