@@ -9,7 +9,7 @@ use crate::experience::{Episode, Experience, Step};
 use crate::function::{self, Function};
 use crate::functions;
 use crate::hypothesis::{Hypothesis, Stated, assemble};
-use crate::labels::{self, Answers};
+use crate::labels::{self, Answers, Common};
 use crate::lens::Lens;
 use crate::library::Machine;
 use crate::memory::{self, Device};
@@ -17,7 +17,7 @@ use crate::models::control::memory_search::RECALL_WORK;
 use crate::models::control::{Explorer, PlannedControl, fitted};
 use crate::models::{graded, joint, levels, linear, mealy, means, reward};
 use crate::policy::{Player, Policy, action_bits};
-use crate::samples::{Queries, Work};
+use crate::samples::{Queries, Row, Work};
 use crate::view::View;
 use bem_base::digest::Digest;
 use bem_base::environment::{Bits, Shape};
@@ -582,13 +582,15 @@ fn is_borne_out(policy: &Policy, episodes: &[&Episode]) -> bool {
     KEPT_RIGHT_MIN <= highest && 50 * missed <= highest
 }
 
-/// Whether the policy's action is, in the episodes kept from fitting, every one that earned the highest reward, and, where
-/// every step asks for an answer, none that earned less.
+/// Whether the policy's action is, in the episodes kept from fitting, every one that earned the highest reward, and none that
+/// earned less where a row asks for an answer.
 fn is_never_wrong(shape: &Shape, policy: &Policy, episodes: &[&Episode]) -> bool {
-    let is_asked = is_asked_always(shape, episodes);
+    let asked = View::new(shape, episodes, None).and_then(|view| Common::of(&view));
+    let is_asked =
+        |step: &Step| asked.is_some_and(|asked| asked.holds(&Row::from_observation(&step.observation)));
     kept_answers(policy, episodes).into_iter().all(|(action, step, top)| match step.reward == top {
         true => step.action == action,
-        false => !is_asked || step.action != action,
+        false => step.action != action || !is_asked(step),
     })
 }
 

@@ -97,8 +97,8 @@ impl Screen {
         other.is_lossy() && self.disproved <= self.proved
     }
 
-    /// The same, but this one not more often than the other: where chance pays, or most steps pay nobody, a loss among the few
-    /// steps that are known says nothing.
+    /// The same, but this one not more often than the other: where chance pays, a loss among the few steps that are known says
+    /// nothing.
     pub fn may_lose_less(&self, other: &Screen) -> bool {
         let (known, tried) = (other.proved + other.disproved, self.proved + self.disproved);
         // One imagined success.

@@ -183,10 +183,10 @@ impl Learner {
         }
         let episodes = self.recent();
         let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
-        let may_mend = theirs.may_mend(&ours) || pays_or_not(&episodes) && theirs.may_lose_less(&ours);
-        let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || may_mend;
+        let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
         // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
-        let mends = self.shape.horizon == 1 && self.repeats() && may_mend;
+        let may_mend = || theirs.may_mend(&ours) || pays_or_not(&episodes) && theirs.may_lose_less(&ours);
+        let mends = self.shape.horizon == 1 && self.repeats() && may_mend();
         if theirs.beats(&ours) || candidate.exact && explains || mends {
             Screened::Promises(Fixed::ZERO)
         } else if self.shape.horizon == 1 && candidate.exact && theirs.disproved == 0 {
