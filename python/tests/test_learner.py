@@ -131,7 +131,7 @@ def test_rules_make_a_step_bad_and_wrong_ones_are_named():
     learner = bem.Learner(Warm(), seed=1, forbid=WARM, bad_if=[{"if": {"rest.1": ">= 12"}}]).learn(500)
     assert learner.num_timesteps == 500
     for rules, words in [
-        ({"forbid": [{"if": {"heat": 1}, "action": 1}]}, "\"heat\" is no feature; there are temp, rest.0, rest.1, door"),
+        ({"forbid": [{"if": {"heat": 1}, "action": 1}]}, "\"heat\" is no feature; there are door, rest.0, rest.1, temp"),
         ({"forbid": [{"if": {"door": 1}}]}, "\"action\" is missing"),
         ({"forbid": [{"if": {"door": 1}, "action": 4}]}, "forbid rule 0: the action 4 is none; it must be 1 to 3"),
         ({"forbid": [{"if": {"door": 1}, "action": [1, 2, 3]}]}, "every action is forbidden for some observation"),
