@@ -637,18 +637,6 @@ fn holds_up(view: &View, answers: &Answers, bits: &[Function], tolerance: usize)
         .all(|(bit, function)| function.holds_up(&answers.samples(view, bit, true, 0), 2 * tolerance))
 }
 
-/// Functions that explain the answers but for this share of exceptions, or a wider one of these, and hold up.
-fn fit_answers(
-    view: &View,
-    answers: &Answers,
-    tolerance: usize,
-    shares: &[usize],
-    work: &mut Work,
-) -> Option<Vec<Function>> {
-    let bits = fit_word(view, answers, tolerance, shares, work)?;
-    holds_up(view, answers, &bits, tolerance).then_some(bits)
-}
-
 /// Functions that explain all answers with exceptions, where clearly fewer of those kept from fitting are wrong than by these.
 fn fit_better(
     view: &View,
@@ -667,11 +655,12 @@ fn fit_better(
     found.find(|found| wrong(found) <= most)
 }
 
-/// One function per bit of the action code, or none if some bit is not explained.
+/// One function per bit of the action code that explains the answers but for this share of exceptions and holds up, or none if
+/// some bit is not explained.
 ///
 /// Where exceptions are allowed, a long description that leaves few of them says less than a short one that leaves more: what
 /// the next wider of these shares brings is taken where it is shorter, exceptions counted.
-fn fit_word(
+fn fit_answers(
     view: &View,
     answers: &Answers,
     tolerance: usize,
@@ -693,7 +682,8 @@ fn fit_word(
         let wider = wider.and_then(at).filter(|wider| wider.0 < found.0);
         Some(wider.unwrap_or(found).1)
     };
-    (0..action_bits(view.actions)).map(fit).collect()
+    let bits: Option<Vec<Function>> = (0..action_bits(view.actions)).map(fit).collect();
+    bits.filter(|bits| holds_up(view, answers, bits, tolerance))
 }
 
 #[cfg(test)]
