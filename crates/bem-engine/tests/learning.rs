@@ -96,6 +96,14 @@ fn what_is_right_almost_everywhere_gives_way_to_what_is_right() {
 }
 
 #[test]
+fn a_structure_that_acts_early_gives_way_to_bids_that_earn_a_little_more() {
+    for seed in [11, 17, 21] {
+        let solution = learn("auction", &[("bits", "3")], with_budget(seed, 60_000));
+        assert!(solution.is_solved(), "seed {seed}: {:?}", solution.score());
+    }
+}
+
+#[test]
 fn a_part_that_is_drawn_for_every_episode_is_told_by_its_bit() {
     for percent in [31, 60] {
         let text =

@@ -21,8 +21,15 @@ pub const RENEWED_MAX: usize = 16;
 /// The part of the range, and of the standard deviation, that an arm must promise to be clearly better than one that stands.
 const TRY_MIN: Fixed = Fixed::from_ratio(1, 32);
 const TRY_DEVIATION: i128 = 4;
-/// Choices of an arm before which it is always worth a try.
+/// The standard errors by which an arm is ahead of one that stands.
+const AHEAD_ERRORS: i128 = 2;
+/// Choices of an arm before which it is always worth a try, and before which it is even if it promises little.
 const TRIES_FEW: u32 = 16;
+const TRIES_MANY: u32 = 2_048;
+/// Where the index promises hardly more than what stands has brought, it is followed in one of so many choices; late is when
+/// what it promises was tried often.
+const SMALL_HOPE_ONE_IN: u64 = 4;
+const SMALL_HOPE_ONE_IN_LATE: u64 = 64;
 
 /// What people said of one arm, beside what was observed: a share of visits with their losses, and a prior.
 ///
@@ -166,20 +173,31 @@ impl WideBucket {
         usize::from(self.winners.first().copied().unwrap_or(0))
     }
 
-    /// Whether the arm to choose now promises by its index clearly less loss than another that stands has had: by more than a
-    /// part of the range, as far as it was seen, or of the standard deviation where that is less.
-    pub fn is_worth_a_try(&self, held: usize) -> bool {
-        let ArmStatistics { visits, loss_sum, loss_sq_sum, .. } = self.arms[held];
-        let of_one = |sum: u64| i128::from(sum / u64::from(visits));
-        let (mean, variance) = (of_one(loss_sum), of_one(loss_sq_sum) << FRACTION_BITS);
+    /// In one of so many choices the index is followed instead of an arm that stands. In all of them, if the arm to choose now
+    /// promises by its index clearly less loss than the one that stands has had: by more than a part of the range, as far as it
+    /// was seen, or of the standard deviation where that is less. And if it has had less by more than chance: what is small may
+    /// be there all the same. Otherwise in fewer, and in few once it was tried often.
+    pub fn followed_one_in(&self, held: usize) -> u64 {
         let chosen = self.choose();
+        let spread = |arm: usize| {
+            let ArmStatistics { visits, loss_sum, loss_sq_sum, .. } = self.arms[arm];
+            let of_one = |sum: u64| i128::from(sum / u64::from(visits));
+            let (mean, squares) = (of_one(loss_sum), of_one(loss_sq_sum) << FRACTION_BITS);
+            (mean, squares - mean * mean, i128::from(visits))
+        };
+        let ((mean, variance, visits), (chosen_mean, chosen_variance, tries)) = (spread(held), spread(chosen));
         let lowest = i128::from(self.index[chosen]) << (FRACTION_BITS - INDEX_FRACTION_BITS);
-        let (hoped, variance) = (mean - lowest, variance - mean * mean);
+        let (hoped, lead) = (mean - lowest, mean - chosen_mean);
         // What brings the same every time is known after a few tries.
         let is_clear = 0 < variance && variance < TRY_DEVIATION * TRY_DEVIATION * hoped * hoped;
-        self.arms[chosen].visits < TRIES_FEW
-            || i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped
-            || is_clear
+        let error = variance / visits + chosen_variance / tries;
+        let is_ahead = 0 < lead && AHEAD_ERRORS * AHEAD_ERRORS * error < lead * lead;
+        let is_promising = i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped || is_clear || is_ahead;
+        match self.arms[chosen].visits {
+            tries if is_promising || tries < TRIES_FEW => 1,
+            tries if tries < TRIES_MANY => SMALL_HOPE_ONE_IN,
+            _ => SMALL_HOPE_ONE_IN_LATE,
+        }
     }
 
     /// By how much losses are taken to differ at most: twice the span that was seen, and one while nothing differs.
@@ -454,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_promises_hardly_more_than_what_stands_is_not_worth_a_try() {
+    fn what_promises_hardly_more_than_what_stands_is_followed_in_few_choices() {
         // Three arms of which the last is worse; what stands is the first. Losses of a half now and then.
         let after = |choices: u64, best: u64, worst: u64| {
             let mut prng = Prng::stream(3, "wide");
@@ -465,13 +483,15 @@ mod tests {
                 let loss = if prng.below(1_000) < often { 1 << 31 } else { 0 };
                 bucket.update(&PLAIN, arm, Loss::from_raw(loss));
             }
-            bucket.is_worth_a_try(0)
+            bucket.followed_one_in(0)
         };
-        assert!(after(30, 500, 900), "little is known");
-        assert!(!after(6_000, 500, 900), "arms that are equal");
-        assert!(after(6_000, 300, 900), "one that is clearly better");
+        assert_eq!(after(30, 500, 900), 1, "little is known");
+        assert_eq!(after(6_000, 500, 900), SMALL_HOPE_ONE_IN, "arms that are equal");
+        assert_eq!(after(9_000, 500, 900), SMALL_HOPE_ONE_IN_LATE, "they were tried often");
+        assert_eq!(after(6_000, 300, 900), 1, "one that is clearly better");
+        assert_eq!(after(150_000, 480, 900), 1, "one that is hardly better, and was seen to be");
         // What brings the same every time says so soon, and nobody hopes for a small part of the range.
-        assert!(after(30, 1_000, 1_000) && !after(6_000, 1_000, 1_000));
+        assert_eq!([30, 6_000].map(|choices| after(choices, 1_000, 1_000)), [1, SMALL_HOPE_ONE_IN]);
     }
 
     #[test]

@@ -535,7 +535,8 @@ impl Learner {
 
     /// Whether, by the learner's own evidence, there is nothing left to gain.
     fn is_done(&self) -> bool {
-        !self.settings.config.until_budget && self.standing.is_final(&self.shape, self.tally.steps)
+        let is_final = || self.standing.is_final(&self.shape, self.tally.steps) && !self.leaves_open();
+        !self.settings.config.until_budget && is_final()
     }
 
     /// Somebody else acts from now on.

@@ -117,9 +117,10 @@ impl Standing {
         self.streak = 0;
     }
 
-    /// Other plain actions act from now on, because they earn more.
+    /// Other plain actions act from now on. Whoever they replace had the latest patch no longer, which could be taken back.
     pub(super) fn hold(&mut self, words: String, steps: u64) {
         self.hand_over(Incumbent { words, ..Incumbent::default() });
+        (self.previous, self.alarm) = (None, None);
         self.last_gain = steps;
     }
 

@@ -16,9 +16,6 @@ use bem_learn::loss::Widening;
 use bem_learn::tsallis_inf::Chance;
 use bem_learn::wide_draw::{WideTsallisInf, softmax, softmax_chance};
 
-/// Where the index promises hardly more than what is held has brought, it is followed in one of so many choices.
-const SMALL_HOPE_ONE_IN: u64 = 32;
-
 /// A step that is counted from a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
@@ -50,9 +47,8 @@ impl Family {
                 let plain = &self.statistics.plain[usize::from(bucket)];
                 let (chosen, held) = (plain.choose() as u16, self.held_plainly(bucket));
                 let stays = |held: &u16| {
-                    chosen != *held
-                        && !plain.is_worth_a_try(usize::from(*held))
-                        && prng.below(SMALL_HOPE_ONE_IN) != 0
+                    let one_in = if chosen == *held { 1 } else { plain.followed_one_in(usize::from(*held)) };
+                    1 < one_in && prng.below(one_in) != 0
                 };
                 (held.filter(stays).unwrap_or(chosen), None)
             }

@@ -4,6 +4,7 @@
 //! The lowest of many means is often the luckiest, so that what one half of the log chooses is judged by the other half.
 //! Must not know how buckets came to be. Clauses: VM-9, VM-16.
 
+use crate::learner::exploration::EXPLAINED_MIN;
 use bem_base::environment::Shape;
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::verify::RETURN_TOLERANCE;
@@ -69,6 +70,9 @@ fn squared_error(arm: &ArmStatistics) -> i128 {
     let imagined = i128::from(Fixed::ONE.to_raw()) / 4;
     (variance.max(0) + imagined / visits) / visits
 }
+
+/// The standard errors within which it is open whether an action is better than another.
+const OPEN_ERRORS: i128 = 2;
 
 /// A way to choose actions by means, one for every bucket, beside those that are held.
 type Choose = fn(&Means, &[u16]) -> Vec<u16>;
@@ -178,6 +182,22 @@ impl Means {
     pub(crate) fn mean_gain(&self, actions: &[u16], others: &[u16]) -> Fixed {
         let steps: i128 = self.buckets.iter().map(|bucket| i128::from(bucket.selections_total())).sum();
         Fixed::from_raw((self.gain(actions, others).0 / steps.max(1)) as i64)
+    }
+
+    /// Whether it is open that others earn so much more than these actions, over all buckets together, that it matters.
+    pub(crate) fn leave_open(&self, actions: &[u16]) -> bool {
+        let one = |(bucket, action): (&WideBucket, &u16)| {
+            let held = &bucket.arms()[usize::from(*action)];
+            let may_gain = |arm: &ArmStatistics| {
+                let error = ((squared_error(arm) + squared_error(held)) << FRACTION_BITS).isqrt();
+                mean_loss(held) - mean_loss(arm) + OPEN_ERRORS * error
+            };
+            let others = bucket.arms().iter().enumerate().filter(|(arm, _)| *arm != usize::from(*action));
+            let most = others.map(|(_, arm)| may_gain(arm)).max().unwrap_or(0);
+            i128::from(bucket.selections_total()) * most.max(0)
+        };
+        let left: i128 = self.buckets.iter().zip(actions).map(one).sum();
+        (self.worth(actions).max(0) * i128::from(EXPLAINED_MIN.to_raw())) >> FRACTION_BITS < left
     }
 
     /// How much less these actions lose here than the mean of all, over all buckets together.

@@ -51,8 +51,11 @@ impl Learner {
         }
         // The machine counts every step as long as its buckets stay; a log that has forgotten steps knows less.
         self.count_anew(is_changed);
-        if let Some(proposal) = self.better_actions() {
-            self.decide_at_once(proposal, witness);
+        let looks: [fn(&Learner) -> Option<Proposal>; 2] = [Learner::plain_again, Learner::better_actions];
+        for look in looks {
+            if let Some(proposal) = look(self) {
+                self.decide_at_once(proposal, witness);
+            }
         }
     }
 
@@ -146,6 +149,43 @@ impl Learner {
                 moment_words(since)
             ),
         })
+    }
+
+    /// What acts, as plain actions: where it does one thing in every context and the counts leave open that something else earns
+    /// more in some of them, the index goes on learning there, which it does where plain actions act.
+    fn plain_again(&self) -> Option<Proposal> {
+        if self.acts_plainly() || self.shape.horizon != 1 || self.contexts() == 1 {
+            return None;
+        }
+        let means = Means::counted_by(self.machinery.family().plain());
+        let actions = self.acting_by_context()?;
+        means
+            .leave_open(&actions)
+            .then(|| self.hold(actions, Adaptation::Fixed, Fixed::ZERO, means.steps()))
+    }
+
+    /// What acts does in every context, where that is one and the same for everything that was seen in it.
+    fn acting_by_context(&self) -> Option<Vec<u16>> {
+        let family = self.machinery.family();
+        let episodes = propose::recent(&self.experience, CONTEXT_STEPS_MAX);
+        let acted = self.machinery.frozen().replay(episodes.iter().copied());
+        let mut actions = vec![None; self.contexts()];
+        for (episode, acted) in episodes.iter().zip(&acted) {
+            for (step, action) in episode.steps.iter().zip(acted) {
+                let bucket = usize::from(family.bucket_of(&step.observation));
+                if actions[bucket].get_or_insert(*action) != action {
+                    return None;
+                }
+            }
+        }
+        actions.into_iter().collect()
+    }
+
+    /// Whether plain actions act in several contexts and the counts leave open that others earn more.
+    pub(in crate::learner) fn leaves_open(&self) -> bool {
+        let family = self.machinery.family();
+        let is_asked = self.acts_by_choice() && 1 < self.contexts();
+        is_asked && Means::counted_by(family.plain()).leave_open(&family.held().actions)
     }
 
     /// Better plain actions, or another rule to adapt by, where plain actions act.

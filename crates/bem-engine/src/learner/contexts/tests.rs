@@ -184,6 +184,20 @@ fn the_luckiest_actions_do_not_replace_what_acts_and_better_ones_do() {
 }
 
 #[test]
+fn what_the_counts_leave_open_shrinks_with_them_and_grows_with_what_is_missed() {
+    // Of two contexts each has an action that pays twice as often; by few steps anything is open, by many only what is held
+    // against them.
+    let leave_open = |count: u64, actions: [u16; 2]| {
+        let episodes = log(count, |observation| Some(u16::from(observation.get(3))));
+        let family = cut(&whole(), &[(0, 3)]);
+        means(&family, &episodes.iter().collect::<Vec<_>>()).leave_open(&actions)
+    };
+    assert!(leave_open(100, [0, 1]));
+    assert!(!leave_open(20_000, [0, 1]));
+    assert!(leave_open(20_000, [0, 2]) && leave_open(20_000, [3, 1]));
+}
+
+#[test]
 fn the_bits_that_matter_are_found_and_no_others() {
     let paying = |bits: &Bits| Some(u16::from(bits.get(2)) + 2 * u16::from(bits.get(5)));
     let episodes = log(3_000, paying);
