@@ -185,14 +185,16 @@ impl WideBucket {
             let (mean, squares) = (of_one(loss_sum), of_one(loss_sq_sum) << FRACTION_BITS);
             (mean, squares - mean * mean, i128::from(visits))
         };
-        let ((mean, variance, visits), (chosen_mean, chosen_variance, tries)) = (spread(held), spread(chosen));
+        let ((mean, variance, visits), (chosen_mean, chosen_variance, tries)) =
+            (spread(held), spread(chosen));
         let lowest = i128::from(self.index[chosen]) << (FRACTION_BITS - INDEX_FRACTION_BITS);
         let (hoped, lead) = (mean - lowest, mean - chosen_mean);
         // What brings the same every time is known after a few tries.
         let is_clear = 0 < variance && variance < TRY_DEVIATION * TRY_DEVIATION * hoped * hoped;
         let error = variance / visits + chosen_variance / tries;
         let is_ahead = 0 < lead && AHEAD_ERRORS * AHEAD_ERRORS * error < lead * lead;
-        let is_promising = i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped || is_clear || is_ahead;
+        let is_promising =
+            i128::from(TRY_MIN.mul_floor(self.range()).to_raw()) < hoped || is_clear || is_ahead;
         match self.arms[chosen].visits {
             tries if is_promising || tries < TRIES_FEW => 1,
             tries if tries < TRIES_MANY => SMALL_HOPE_ONE_IN,

@@ -159,9 +159,7 @@ impl Learner {
         }
         let means = Means::counted_by(self.machinery.family().plain());
         let actions = self.acting_by_context()?;
-        means
-            .leave_open(&actions)
-            .then(|| self.hold(actions, Adaptation::Fixed, Fixed::ZERO, means.steps()))
+        means.leave_open(&actions).then(|| self.hold(actions, Adaptation::Fixed, Fixed::ZERO, means.steps()))
     }
 
     /// What acts does in every context, where that is one and the same for everything that was seen in it.
