@@ -2,7 +2,7 @@
 //!
 //! Sums of integers: no order of episodes changes them. Must not know how episodes are played. Clauses: SCC-8.
 
-use super::{DOUBT_ERRORS, Evaluation, Extent, Played, Yardstick};
+use super::{DOUBT_ERRORS, EVALUATION_EPISODES, Evaluation, Extent, Played, Yardstick};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 
 /// Episodes of an evaluation without a yardstick at least: a world outside takes its time for every step.
@@ -89,24 +89,29 @@ impl Tally {
         if !may_end {
             return false;
         }
-        if self.is_long() {
-            return true;
-        }
         let Some(yardstick) = yardstick else { return true };
         // The squared standard error of the mean is spread / n^2.
-        let (moments, added, _) = self.estimate(Some(yardstick));
+        let (moments, added, doubt) = self.estimate(Some(yardstick));
         let count = i128::from(self.episodes);
         let spread = moments.spread(self.episodes);
         let span = i128::from(yardstick.optimum.minus(yardstick.random).to_raw() >> FRACTION_BITS);
         if span <= 0 {
             return true;
         }
+        // By how much the summed returns fall short of a score in thousandths.
+        let short_of = |score: i128| {
+            let bound = i128::from(yardstick.random.minus(added).to_raw() >> FRACTION_BITS);
+            (bound + span * score / 1_000) * count - i128::from(moments.sum)
+        };
+        // Few very long episodes may leave open whether it is solved: luck is not to decide that.
+        let is_open = short_of(990).pow(2) < DOUBT_ERRORS * DOUBT_ERRORS * spread;
+        if is_open && doubt == Fixed::ZERO && count < i128::from(EVALUATION_EPISODES) {
+            return false;
+        }
         let precise = spread * 400 * 400 <= span * span * count * count;
         // Four standard errors below 0.985 is far enough to know that it is not solved.
-        let bound = i128::from(yardstick.random.minus(added).to_raw() >> FRACTION_BITS) + span * 985 / 1_000;
-        let short = bound * count - i128::from(moments.sum);
-        let hopeless = 0 < short && 16 * spread <= short * short;
-        precise || hopeless
+        let hopeless = 0 < short_of(985) && 16 * spread <= short_of(985).pow(2);
+        self.is_long() || precise || hopeless
     }
 
     /// Of pairs: the mean difference, once it is known whether it lies beyond the tolerance.
@@ -143,7 +148,7 @@ fn joint(one: i128, other: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::{EVALUATION_EPISODES, EVALUATION_STEPS_MAX, look_of};
+    use crate::evaluate::{EVALUATION_STEPS_MAX, look_of};
 
     const EXTENT: Extent =
         Extent { look: EVALUATION_EPISODES, steps_max: EVALUATION_STEPS_MAX, doubt: Fixed::ZERO };
@@ -206,17 +211,21 @@ mod tests {
     }
 
     #[test]
-    fn very_long_episodes_are_looked_at_after_few_of_them() {
+    fn very_long_episodes_are_few_unless_they_leave_open_whether_it_is_solved() {
         assert_eq!([1, 1_000, 2_000, 64_000, 1 << 20].map(look_of), [1_000, 1_000, 524, 16, 16]);
-        let yardstick = Yardstick { optimum: Fixed::from_int(1_000), random: Fixed::ZERO };
-        let is_enough = |episodes: i64, steps: u64| {
+        let yardstick = Yardstick { optimum: Fixed::from_int(1_000_000), random: Fixed::ZERO };
+        let is_enough = |episodes: i64, mean: i64| {
             let extent = Extent { look: look_of(64_000), ..EXTENT };
             let mut tally = Tally::new(extent);
-            (0..episodes).for_each(|episode| tally.add(&episode_of(990 + episode % 2), None));
-            tally.steps = steps;
+            (0..episodes)
+                .for_each(|episode| tally.add(&episode_of(mean - 4_000 + episode % 2 * 8_000), None));
+            tally.steps = episodes as u64 * 64_000;
             tally.is_enough(Some(yardstick))
         };
-        assert!(is_enough(16, 16 * 64_000) && !is_enough(15, 15 * 64_000));
+        assert!(is_enough(16, 996_000) && is_enough(16, 980_000) && !is_enough(15, 996_000));
+        // A score of 0.991 is told from 0.99 by 144 episodes of this spread, and one of 0.99 by none.
+        assert!(!is_enough(128, 991_000) && is_enough(144, 991_000));
+        assert!(!is_enough(992, 990_000) && is_enough(1_008, 990_000));
     }
 
     /// A stated optimum that is off by its error shifts the mean by as much: the interval must know.
