@@ -25,7 +25,7 @@ const TRY_DEVIATION: i128 = 4;
 const AHEAD_ERRORS: i128 = 2;
 /// Choices of an arm before which it is always worth a try, and before which it is even if it promises little.
 const TRIES_FEW: u32 = 16;
-const TRIES_MANY: u32 = 2_048;
+const TRIES_MANY: u32 = 4_096;
 /// Where the index promises hardly more than what stands has brought, it is followed in one of so many choices; late is when
 /// what it promises was tried often.
 const SMALL_HOPE_ONE_IN: u64 = 4;
@@ -489,7 +489,7 @@ mod tests {
         };
         assert_eq!(after(30, 500, 900), 1, "little is known");
         assert_eq!(after(6_000, 500, 900), SMALL_HOPE_ONE_IN, "arms that are equal");
-        assert_eq!(after(9_000, 500, 900), SMALL_HOPE_ONE_IN_LATE, "they were tried often");
+        assert_eq!(after(15_000, 500, 900), SMALL_HOPE_ONE_IN_LATE, "they were tried often");
         assert_eq!(after(6_000, 300, 900), 1, "one that is clearly better");
         assert_eq!(after(150_000, 480, 900), 1, "one that is hardly better, and was seen to be");
         // What brings the same every time says so soon, and nobody hopes for a small part of the range.

@@ -11,6 +11,9 @@ const PROVED_MIN: u64 = 2;
 /// Steps that must speak against the rival.
 const DISPROVED_MIN: u64 = 4;
 
+/// Bits of a share of successes.
+const SHARE_BITS: u32 = 20;
+
 /// Rewards on the uniform steps where the policy agrees with what was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screen {
@@ -85,6 +88,20 @@ impl Screen {
         0 < difference && 9 * (my_variance + their_variance) < 4 * difference * difference
     }
 
+    /// Whether, where they differ, this one was seen to earn the highest reward more often than the other by three standard
+    /// errors, by steps of any kind: in what is seldom seen, hardly any action was drawn with equal chance.
+    pub fn succeeds_more(&self, other: &Screen) -> bool {
+        // One imagined success and one failure of each; shares in parts of 2^20.
+        let share = |screen: &Screen| {
+            let known = i128::from(screen.proved + screen.disproved + 2);
+            let share = (i128::from(screen.proved + 1) << SHARE_BITS) / known;
+            (share, share * ((1 << SHARE_BITS) - share) / known)
+        };
+        let ((mine, my_variance), (theirs, their_variance)) = (share(self), share(other));
+        let lead = mine - theirs;
+        0 < lead && 9 * (my_variance + their_variance) < lead * lead
+    }
+
     /// Whether the mean reward is above another's, by however little.
     pub fn leads(&self, other: &Screen) -> bool {
         self.moments().zip(other.moments()).is_some_and(|((mine, _), (theirs, _))| theirs < mine)
@@ -131,6 +148,17 @@ impl Screen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_succeeds_more_often_beyond_chance_is_seen_to_do_so_by_steps_of_any_kind() {
+        let seen = |proved, disproved| Screen { proved, disproved, ..Screen::default() };
+        assert!(seen(6, 1).succeeds_more(&seen(11, 240)));
+        assert!(seen(130, 20).succeeds_more(&seen(1_000, 400)));
+        // Few steps, or rates that chance may have made, tell nothing.
+        assert!(!seen(1, 0).succeeds_more(&seen(11, 240)) && !seen(2, 0).succeeds_more(&seen(0, 3)));
+        assert!(!seen(40, 10).succeeds_more(&seen(750, 250)));
+        assert!(!seen(11, 240).succeeds_more(&seen(6, 1)));
+    }
 
     #[test]
     fn what_is_seen_losing_may_be_mended_by_what_is_not_known_to_lose_more_often_than_not() {

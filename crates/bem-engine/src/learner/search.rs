@@ -187,7 +187,7 @@ impl Learner {
         // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
         let may_mend = || theirs.may_mend(&ours) || pays_or_not(&episodes) && theirs.may_lose_less(&ours);
         let mends = self.shape.horizon == 1 && self.repeats() && may_mend();
-        if theirs.beats(&ours) || candidate.exact && explains || mends {
+        if theirs.beats(&ours) || theirs.succeeds_more(&ours) || candidate.exact && explains || mends {
             Screened::Promises(Fixed::ZERO)
         } else if self.shape.horizon == 1 && candidate.exact && theirs.disproved == 0 {
             // With more steps a screen is a hint, and a table that repeats what was seen is not refuted by it.
