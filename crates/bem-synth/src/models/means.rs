@@ -49,9 +49,11 @@ pub fn fit(shape: &Shape, view: &View, device: Option<&dyn Device>) -> Option<(S
     if 40 < telling.len() {
         return None;
     }
+    let least = view.told().map(|record| i64::from(record.reward)).min().unwrap_or(0);
     let best = |cells: &Cells| {
-        // One imagined visit at the overall mean keeps single lucky draws in check.
-        let means = cells.iter().map(|(count, sum)| (sum + mean) * 1_024 / (count + 1)).enumerate();
+        // Two imagined visits, at the overall mean and at the least reward, keep single lucky draws in check, also where what
+        // acts has made the overall mean as high as what is best.
+        let means = cells.iter().map(|(count, sum)| (sum + mean + least) * 1_024 / (count + 2)).enumerate();
         means
             .max_by_key(|(action, mean)| (*mean, core::cmp::Reverse(*action)))
             .map_or(0, |(action, _)| action as u64)
