@@ -5,7 +5,6 @@
 use crate::cli::ledger_directory;
 use crate::cli::run::evaluations;
 use crate::cli::snapshot::{files_in, newest_climb};
-use crate::cli::solve::to_float;
 use crate::files;
 use crate::kept_world::{encoder_of, kept_files, worlds_from};
 use crate::measured::Measured;
@@ -26,6 +25,7 @@ use bem_ledger::snapshot::{Snapshot, snapshot_name};
 pub use bem_serve::taken::ADAPTING;
 use bem_serve::taken::{circuit_line, memory_warnings};
 use bem_synth::policy::Policy;
+use bem_tables::figures::to_float;
 use std::path::Path;
 
 /// What was found under a name.

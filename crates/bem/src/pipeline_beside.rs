@@ -8,7 +8,6 @@
 use crate::beside_thread::BesideThread;
 use crate::cli::pipeline::engine::{PipelineFolder, RoundEnd, SharedPlan, lock};
 use crate::cli::pipeline::{phase_words, plan};
-use crate::cli::solve::to_float;
 use crate::climb_beside::Quiet;
 use anyhow::Result;
 use bem_engine::climb::message;
@@ -17,6 +16,7 @@ use bem_pipeline::pipeline::{Phase, Pipeline};
 use bem_serve::core::{Gauges, Handle};
 use bem_serve::domains::{DomainDesk, DomainRefusal};
 use bem_serve::priority;
+use bem_tables::figures::to_float;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

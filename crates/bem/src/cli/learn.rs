@@ -4,7 +4,6 @@
 use super::Answer;
 use super::fit::hanging;
 use super::solve::circuit_words;
-use super::solve::to_float;
 use crate::files;
 use crate::learned::Learned;
 use crate::policy_file;
@@ -16,6 +15,7 @@ use bem_base::words::quantity;
 use bem_data::Table;
 use bem_logs::learn::Verdict;
 use bem_logs::{Estimate, Interval, Log, Options, Roles, episodes, learn};
+use bem_tables::figures::to_float;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

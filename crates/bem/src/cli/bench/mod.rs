@@ -32,7 +32,6 @@ mod threads;
 mod tools;
 
 pub use measure::{Measurement, cpu_seconds, minimum_nanoseconds};
-pub use peers::Normal;
 
 use super::Answer;
 use crate::{interrupt, spelling};

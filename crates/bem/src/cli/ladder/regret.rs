@@ -1,9 +1,9 @@
 //! `bem ladder --bandit`: regret of the choice among sixteen templates, for five seeds. Clause: GLE-6.
 
 use super::super::Answer;
-use super::super::solve::to_float;
 use anyhow::Result;
 use bem_base::fixed::Fixed;
+use bem_tables::figures::to_float;
 use bem_teacher::laboratory::{Checkpoint, exponent, template_regret};
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
 //! What `bem ladder` prints: one line for every family, one family rung by rung with a plot, or JSON.
 
 use super::super::fit::{WIDTH, wrapped};
-use super::super::solve::to_float;
 use super::measured::Measurement;
 use super::{Agreement, Shown};
 use bem_base::fixed::log2_count_floor;
+use bem_tables::figures::to_float;
 use bem_teacher::ladder::Rung;
 use serde_json::{Value, json};
 

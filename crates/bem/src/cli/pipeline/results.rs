@@ -1,11 +1,11 @@
 //! What a pipeline has reached, as JSON and as a table.
 
 use crate::cli::run::scoreboard::shortened;
-use crate::cli::solve::to_float;
 use bem_base::digest::Digest;
 use bem_base::fixed::Fixed;
 use bem_pipeline::pipeline::Pipeline;
 use bem_pipeline::report::{Row, Summary};
+use bem_tables::figures::to_float;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -13,7 +13,7 @@ mod world;
 
 use super::Answer;
 use super::config::ConfigFile;
-use super::solve::{self, SolveArguments, game_baselines, is_program_run, without_losses};
+use super::solve::{self, SolveArguments, game_baselines, is_program_run};
 use crate::kept_world::{SharedWorlds, worlds_of};
 use crate::{interrupt, task};
 use anyhow::{Context, Result, bail};
@@ -24,6 +24,7 @@ use bem_engine::learner::Settings;
 use bem_engine::worlds::World;
 use bem_ledger::limits::SEGMENT_BYTES_DEFAULT;
 use bem_ledger::log::LogOptions;
+use bem_tables::beside::without_losses;
 use bem_teacher::ladder::{Domain, MEASURED_STAGES, STAGES_MAX};
 use clap::Args;
 use history::{History, PutAway};

@@ -2,12 +2,12 @@
 
 use super::report::Curves;
 use crate::cli::fit::{WIDTH, wrapped};
-use crate::cli::solve::to_float;
 use crate::measured::{Measured, units};
 use bem_base::digest::Digest;
 use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed, Practised, Track, Unit, UnitResult};
 use bem_explain::counts_steps;
+use bem_tables::figures::to_float;
 use bem_teacher::mutate::Transformation;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};

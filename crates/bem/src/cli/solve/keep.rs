@@ -5,8 +5,6 @@
 //! more budget begins a new history, and the one before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5;
 //! decision D-268.
 
-use super::beside::without_losses;
-use super::losses::Losses;
 use crate::answers;
 use crate::cli::run::evaluations;
 use crate::cli::run::history::{History, PutAway};
@@ -19,6 +17,8 @@ use bem_engine::learner::Settings;
 use bem_engine::solve::Solution;
 use bem_engine::world_file::WorldFile;
 use bem_ledger::log::LogOptions;
+use bem_tables::beside::without_losses;
+use bem_tables::losses::Losses;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -4,20 +4,14 @@
 //! `--resume` goes on with it after Ctrl-C, after a crash, and with more budget. When a program dies on the way, what it
 //! taught until then is kept. Clauses: SCC-8, LOG-4, LOG-5.
 
-mod beside;
 pub mod keep;
-mod losses;
 mod measure;
-mod online;
 mod resume;
 mod words;
 
-pub use beside::{Beside, without_losses};
-pub use losses::{Losses, Lost};
 pub use measure::game_baselines;
-pub use online::Figures;
 pub use resume::is_program_run;
-pub use words::{COUNTING, circuit_words, support, to_float};
+pub use words::{COUNTING, circuit_words, support};
 
 use super::Answer;
 use super::config::ConfigFile;
@@ -44,7 +38,8 @@ use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
 use bem_games::game::Game;
 use bem_games::wrappers::{Terms, on_terms};
-use beside::with_losses;
+use bem_tables::beside::{Beside, with_losses};
+use bem_tables::losses::Losses;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use keep::{Keeper, Saves, single};

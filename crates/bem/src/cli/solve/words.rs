@@ -1,7 +1,5 @@
 //! What `bem solve` says: one JSON object, or a summary that fits 80 columns.
 
-use super::losses::Losses;
-use super::online::Figures;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::learned::ADAPTING;
 use crate::measured::Measured;
@@ -13,13 +11,9 @@ use bem_engine::learner::{Decision, EvidenceBasis, Repetition, Shortfall, Tally}
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::improvement::Evidence;
 use bem_explain::counts_steps;
+use bem_tables::figures::{Figures, to_float};
+use bem_tables::losses::Losses;
 use serde_json::{Map, Value, json};
-
-/// A fixed number as a float for display; six decimals are kept.
-pub fn to_float(value: Fixed) -> f64 {
-    let exact = value.to_raw() as f64 / 4_294_967_296.0;
-    (exact * 1e6).round() / 1e6
-}
 
 fn units(value: Fixed) -> f64 {
     (to_float(value) * 1e3).round() / 1e6

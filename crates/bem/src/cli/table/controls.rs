@@ -1,211 +1,30 @@
-//! Controls: rewards that mean nothing must teach nothing, and a part that is switched off must be missed exactly
-//! where it is needed.
+//! `bem table --controls`: says how every control went. Which controls there are and what must come of them is the business of
+//! `bem_tables::controls`.
 
-use super::named_game;
+use super::{EDGES, TableArguments};
 use crate::cli::Answer;
-use crate::cli::solve::to_float;
-use anyhow::{Context as _, Result};
-use bem_engine::learner::{EvidenceBasis, Settings};
-use bem_engine::solve::{Solution, solve};
-use bem_games::wrappers::{Terms, on_terms};
+use anyhow::Result;
 use bem_machine::config::GenesisConfig;
+use bem_tables::controls;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A family and its parameters.
-type Task = (&'static str, &'static [&'static str]);
-
-/// Worlds of every kind; all their rewards are replaced by coins.
-const COINS: [Task; 8] = [
-    ("parity", &["n=8"]),
-    ("majority", &["n=5"]),
-    ("popcount", &["n=4"]),
-    ("compare", &["bits=4"]),
-    ("copy", &["length=4"]),
-    ("transducer", &["states=2", "inputs=2", "outputs=2", "horizon=8"]),
-    ("add", &["bits=4", "form=serial"]),
-    ("parity_stream", &["n=6"]),
-];
-
-/// What is switched off, which tasks need it, and which do not.
-struct Ablation {
-    name: &'static str,
-    switch: fn(&mut GenesisConfig),
-    needed_by: &'static [Task],
-    not_needed_by: &'static [Task],
-}
-
-const ABLATIONS: [Ablation; 3] = [
-    Ablation {
-        name: "synthesis",
-        switch: |config| config.synthesis = false,
-        needed_by: &[
-            ("parity", &["n=16"]),
-            ("majority", &["n=15"]),
-            ("key_value", &[]),
-            ("dyck", &[]),
-            ("copy", &["length=8"]),
-        ],
-        not_needed_by: &[("bandit", &["arms=2", "gap=40"]), ("signaling", &["states=4", "noise=0"])],
-    },
-    Ablation {
-        name: "experience",
-        switch: |config| config.experience_steps = 0,
-        needed_by: &[
-            ("parity", &["n=16"]),
-            ("majority", &["n=15"]),
-            ("key_value", &[]),
-            ("copy", &["length=8"]),
-        ],
-        not_needed_by: &[("bandit", &["arms=2", "gap=40"])],
-    },
-    Ablation {
-        name: "memory structures",
-        switch: |config| config.memory_structures = false,
-        needed_by: &[
-            ("copy", &["length=8"]),
-            ("stack_machine", &["depth=4"]),
-            ("parity_stream", &["n=12"]),
-            ("dyck", &["types=1", "depth=4", "length=16"]),
-            ("key_value", &[]),
-        ],
-        not_needed_by: &[("parity", &["n=16"]), ("majority", &["n=15"]), ("compare", &["bits=8"])],
-    },
-];
-
-/// Holds and counted plans of a run whose rewards are coins, for each decade of its steps.
-const UNTESTED_A_DECADE_MAX: f64 = 4.0;
-/// A task that needs what is switched off stays below this score.
-const MISSED: f64 = 0.9;
-
-/// Runs all controls, `seeds` times each, with this many steps a run.
-pub fn run(
-    seeds: u64,
-    budget: u64,
-    config: &Arc<GenesisConfig>,
-    terms: Terms,
-    as_json: bool,
-) -> Result<Answer> {
-    let settings = |seed| Settings { seed, budget, config: Arc::clone(config) };
-    let mut lines: Vec<(String, String, bool)> = Vec::new();
-    let mut say = |line: (String, String, bool)| {
-        if !as_json {
-            say!("{:<4} {:<58} {}", if line.2 { "ok" } else { "FAIL" }, line.0, line.1);
+/// Runs all controls; yes if each went as it must.
+pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
+    let terms = arguments.terms.check()?;
+    let (seeds, budget) = (arguments.seeds, arguments.budget);
+    let found = controls::run(seeds, budget, config, terms, EDGES.named_game, &mut |control| {
+        if !arguments.json {
+            let word = if control.is_ok { "ok" } else { "FAIL" };
+            say!("{word:<4} {:<58} {}", control.name, control.result);
         }
-        lines.push(line);
-    };
-    let mut all = Coins::default();
-    for (place, task) in COINS.into_iter().enumerate() {
-        let mut coins = Coins::default();
-        for seed in 1..=seeds {
-            // Other seeds in every world: coins look alike whatever they stand for.
-            let solution = learn(task, &["noise=100"], settings(seed + 1_000 * place as u64), terms)?;
-            coins.take(&solution);
-            all.take(&solution);
-        }
-        // What is tested is judged over all worlds: the share of error is one for a whole run.
-        say((format!("coins in {}", words(task)), coins.words(), coins.follows_means_slowly()));
-    }
-    let is_within = all.tested() as f64 <= all.alpha();
-    say(("coins in all worlds".to_string(), all.words(), is_within && all.follows_means_slowly()));
-    for ablation in &ABLATIONS {
-        let tasks = |list: &'static [Task], needed: bool| list.iter().map(move |task| (*task, needed));
-        for (task, needed) in tasks(ablation.needed_by, true).chain(tasks(ablation.not_needed_by, false)) {
-            let score =
-                learn(task, &[], settings(1).with(ablation.switch), terms)?.score().map_or(0.0, to_float);
-            let ok = if needed { score < MISSED } else { MISSED <= score };
-            let role = if needed { "must fail" } else { "must not" };
-            say((
-                format!("without {}: {} ({role})", ablation.name, words(task)),
-                format!("score {score:.3}"),
-                ok,
-            ));
-        }
-    }
-    let ok = lines.iter().all(|(_, _, ok)| *ok);
-    if as_json {
-        let list: Vec<Value> = lines
+    })?;
+    if arguments.json {
+        let list: Vec<Value> = found
             .iter()
-            .map(|(what, result, ok)| json!({"control": what, "result": result, "ok": ok}))
+            .map(|control| json!({"control": control.name, "result": control.result, "ok": control.is_ok}))
             .collect();
         say!("{}", json!({ "seeds": seeds, "budget": budget, "controls": list }));
     }
-    Ok(if ok { Answer::Yes } else { Answer::No })
-}
-
-/// What was let in where rewards are coins.
-#[derive(Default)]
-struct Coins {
-    runs: u64,
-    /// Patches in force, by the number of the evidence they rest on.
-    accepted: [u64; EvidenceBasis::ALL.len()],
-    /// Trials that pairs have decided.
-    trials: u64,
-    /// The most for one run and decade of its steps, of what follows means or counts without a test.
-    untested_most: f64,
-}
-
-impl Coins {
-    fn take(&mut self, solution: &Solution) {
-        self.runs += 1;
-        let mut untested = 0;
-        for decision in &solution.decisions {
-            let is_untested = [EvidenceBasis::Means, EvidenceBasis::Counted].contains(&decision.basis);
-            self.accepted[decision.basis as usize] += u64::from(decision.accepted);
-            let is_trial = [EvidenceBasis::Rollouts, EvidenceBasis::Interleaved].contains(&decision.basis);
-            self.trials += u64::from(is_trial);
-            untested += u64::from(decision.accepted && is_untested);
-        }
-        let decades = (solution.learned.tally.steps.max(10) as f64).log10();
-        self.untested_most = self.untested_most.max(untested as f64 / decades);
-    }
-
-    fn of(&self, basis: EvidenceBasis) -> u64 {
-        self.accepted[basis as usize]
-    }
-
-    /// Acceptances that rest on episodes played, paired or interleaved.
-    fn measured(&self) -> u64 {
-        self.of(EvidenceBasis::Rollouts) + self.of(EvidenceBasis::Interleaved)
-    }
-
-    /// Acceptances that a test has let in: under coins each of them is an error.
-    fn tested(&self) -> u64 {
-        self.measured() + self.of(EvidenceBasis::Logged)
-    }
-
-    /// The share of error of all runs: what is tested in one run may go wrong with a chance of one in twenty.
-    fn alpha(&self) -> f64 {
-        self.runs as f64 / 20.0
-    }
-
-    /// Plain actions and counted plans follow the log without a test; they may change with its decades.
-    fn follows_means_slowly(&self) -> bool {
-        self.untested_most <= UNTESTED_A_DECADE_MAX
-    }
-
-    fn words(&self) -> String {
-        format!(
-            "{} runs: {} on rollouts of {} trials, {} on the log, alpha at most {:.1}; {} holds, {} counted plans, at most {:.1} a \
-             run and decade of steps",
-            self.runs,
-            self.measured(),
-            self.trials,
-            self.of(EvidenceBasis::Logged),
-            self.alpha(),
-            self.of(EvidenceBasis::Means),
-            self.of(EvidenceBasis::Counted),
-            self.untested_most
-        )
-    }
-}
-
-fn words((family, params): Task) -> String {
-    format!("{family} {}", params.join(" ")).trim_end().to_string()
-}
-
-fn learn((family, params): Task, more: &[&str], settings: Settings, terms: Terms) -> Result<Solution> {
-    let texts: Vec<String> = params.iter().chain(more).map(|text| (*text).to_string()).collect();
-    let game = on_terms(named_game(family, &texts, settings.seed)?, terms);
-    solve(game.as_ref(), settings, &mut |_| true).with_context(|| words((family, params)))
+    Ok(if found.iter().all(|control| control.is_ok) { Answer::Yes } else { Answer::No })
 }

@@ -1,26 +1,15 @@
-//! `bem table --online`: what every row earns while it is learned, exploration and measurements included, beside best play on
-//! the same seeds.
+//! `bem table --online`: says what every row earns while it is learned, which `bem_tables::online` works out.
 //!
 //! Clauses: VM-16, SCC-8.
 
-use super::{Row, TableArguments, usage};
+use super::{EDGES, TableArguments, usage};
 use crate::cli::Answer;
-use crate::cli::solve::{Beside, Figures};
 use crate::interrupt;
-use anyhow::{Context as _, Result};
-use bem_engine::learner::Settings;
-use bem_engine::parameters::check_world;
-use bem_engine::solve::solve;
+use anyhow::Result;
 use bem_machine::config::GenesisConfig;
-use serde_json::{Value, json};
+use bem_tables::online;
+use serde_json::json;
 use std::sync::Arc;
-
-/// Steps of a run at least.
-const STEPS_MIN: u64 = 100_000;
-/// Steps for every step of the floor.
-const FLOORS: u64 = 20;
-/// Episodes of a run at least.
-const EPISODES_MIN: u64 = 8;
 
 /// Runs the rows.
 pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
@@ -31,7 +20,7 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
     }
     for row in super::rows_of(arguments)? {
         for seed in usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)? {
-            let found = run_one(&row, seed, config)?;
+            let found = online::run(&row, seed, config, &EDGES)?;
             if !arguments.json {
                 say!(
                     "| {} | {seed} | {} | {} | {} | {} | {} |",
@@ -53,23 +42,4 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
         say!("{}", json!({ "rows": rows }));
     }
     Ok(Answer::Yes)
-}
-
-fn run_one(row: &Row, seed: u64, config: &Arc<GenesisConfig>) -> Result<Value> {
-    let game = (row.build)(seed).with_context(|| row.name.clone())?;
-    check_world(config, game.shape())
-        .with_context(|| format!("{} does not fit the configuration", row.name))?;
-    let floor = row.floor.unwrap_or(0).saturating_mul(FLOORS);
-    let budget = floor.max(STEPS_MIN).max(EPISODES_MIN * u64::from(game.shape().horizon));
-    let settings = Settings { seed, budget, config: Arc::clone(config) };
-    let settings = settings.with(|config| config.until_budget = true);
-    let beside = Beside::new(game);
-    let solution =
-        solve(&beside, settings, &mut |_| !interrupt::is_asked()).with_context(|| row.name.clone())?;
-    let losses = beside.losses_of(&solution.online).with_context(|| row.name.clone())?;
-    let mut found = json!({
-        "task": row.name, "seed": seed, "solved": solution.is_solved(), "steps": solution.learned.tally.steps,
-    });
-    Figures::of(&solution, losses.as_ref()).add_to(&mut found);
-    Ok(found)
 }

@@ -3,7 +3,6 @@
 //! One line of JSON for every try, written before the ledger acknowledges it: a run that was killed loses no curve of
 //! what it keeps. A line that was cut off is dropped, and its try is played and written again.
 
-use crate::cli::solve::{Losses, to_float};
 use crate::measured::{Compared, Measured};
 use anyhow::{Context, Result};
 use bem_engine::chronicle::{Chronicle, Happening};
@@ -13,6 +12,8 @@ use bem_engine::online::{Online, Sums};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::RETURN_TOLERANCE;
+use bem_tables::figures::to_float;
+use bem_tables::losses::Losses;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

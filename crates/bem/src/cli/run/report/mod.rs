@@ -11,7 +11,7 @@ pub use curves::Curves;
 pub use rules::recorded_in;
 
 use super::scoreboard::{best, standing};
-use crate::cli::solve::{support, to_float};
+use crate::cli::solve::support;
 use crate::measured::Figure;
 use bem_base::digest::Digest;
 use bem_base::plain::plain;
@@ -19,6 +19,7 @@ use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed, Edit, Practised, Track};
 use bem_engine::learner::EvidenceBasis;
 use bem_explain::html::escaped;
+use bem_tables::figures::to_float;
 use bem_teacher::mutate::Transformation;
 use curves::{Curve, Patch, tolerance};
 use drawing::{chart, drawing, legend};

@@ -6,13 +6,14 @@ use super::curves::{Curve, Curves};
 use super::drawing::{bars, explored, regret, returns, shortfall};
 use super::rules::PolicyPart;
 use super::{escaped, grouped};
-use crate::cli::solve::{COUNTING, to_float};
+use crate::cli::solve::COUNTING;
 use crate::learned::ADAPTING;
 use crate::measured::{BesideBaseline, Figure, GainShown, Measured, units};
 use bem_base::words::quantity;
 use bem_engine::climb::{Climb, Climbed};
 use bem_engine::learner::guarding::{USER_RULES_OUT, WERE_BAD};
 use bem_explain::{Explanation, counts_steps};
+use bem_tables::figures::to_float;
 use std::fmt::Write;
 
 /// Everything about one policy: return, curve, rules, states, reasons, and what was proven.

@@ -1,7 +1,12 @@
 //! What the learner is compared with on drawn worlds: Q-learning with an optimistic start, posterior sampling over a counted
 //! model, and an upper confidence bound over first actions. Floats are fine here: peers prove nothing.
 
-use crate::cli::bench::Normal;
+#![expect(
+    clippy::disallowed_types,
+    reason = "peers look things up and go through no map, and reach no state"
+)]
+
+use crate::normal::Normal;
 use anyhow::Result;
 use bem_base::environment::{Bits, Environment, Shape};
 use bem_base::prng::Prng;

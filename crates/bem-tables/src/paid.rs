@@ -1,7 +1,7 @@
 //! One-step tasks for the held-out rows in which actions earn more or less instead of being right or wrong: a random word is
 //! seen, and every action pays what a drawn rule says.
 
-use super::Row;
+use crate::table::Row;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;

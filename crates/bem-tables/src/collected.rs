@@ -1,8 +1,8 @@
 //! Held-out functions as public collections have them, and compositions of two kinds of functions: a word made of
 //! fields is seen, and one action is right. Nothing but the table of results knows them.
 
-use super::Row;
-use super::drawn::FunctionRules;
+use crate::drawn::FunctionRules;
+use crate::table::Row;
 use bem_base::prng::Prng;
 use bem_games::rules::RuleGame;
 use bem_games::wrappers::with_noise;

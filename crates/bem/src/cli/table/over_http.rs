@@ -1,11 +1,12 @@
 //! The door of a server on loopback, over one connection that is kept: every answer waits for its sync, and learning runs beside.
 
-use super::{Door, EXPIRE_AFTER, WORLD};
 use crate::cli::bench::serve::{Connection, in_scratch, serve_while};
 use anyhow::{Context as _, Result, bail};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_machine::config::GenesisConfig;
 use bem_runtime::service::ServiceConfig;
+use bem_tables::generated::Played;
+use bem_tables::generated::served::{Door, EXPIRE_AFTER, PlayAt, WORLD};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,12 +21,7 @@ struct OverHttp {
 }
 
 /// Serves a world of this shape in a folder that is gone afterwards, while something plays it.
-pub fn open<T>(
-    shape: &Shape,
-    seed: u64,
-    config: &Arc<GenesisConfig>,
-    play: impl FnOnce(&mut dyn Door) -> Result<T>,
-) -> Result<T> {
+pub fn open(shape: &Shape, seed: u64, config: &Arc<GenesisConfig>, play: PlayAt<'_>) -> Result<Played> {
     let config = ServiceConfig { seed, parameters: Arc::clone(config) };
     in_scratch("served", |folder| {
         serve_while(folder, config, |address| {

@@ -1,6 +1,7 @@
 //! Random state machines for the held-out rows, some of which move by what was answered.
 
-use super::{Row, named_game};
+use crate::NamedGame;
+use crate::table::Row;
 use anyhow::Result;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
@@ -11,17 +12,17 @@ use bem_games::rules::{self, RIGHT, RuleGame, Rules};
 use std::sync::Arc;
 
 /// One row a kind, each drawn anew for every seed.
-pub fn rows() -> Vec<Row> {
+pub fn rows(named_game: NamedGame) -> Vec<Row> {
     vec![
-        Row::drawn("machine of 2 to 8 states", |seed| machine(seed, 2, 8)),
-        Row::drawn("machine of 9 to 16 states", |seed| machine(seed, 9, 16)),
+        Row::drawn("machine of 2 to 8 states", move |seed| machine(named_game, seed, 2, 8)),
+        Row::drawn("machine of 9 to 16 states", move |seed| machine(named_game, seed, 9, 16)),
         Row::drawn("machine of 3 states that follows the answer", |seed| follower(seed, 3)),
         Row::drawn("machine of 6 states that follows the answer", |seed| follower(seed, 6)),
     ]
 }
 
 /// A machine whose inputs, outputs and horizon are drawn as well.
-fn machine(seed: u64, states_min: i64, states_max: i64) -> Result<Arc<dyn Game>> {
+fn machine(named_game: NamedGame, seed: u64, states_min: i64, states_max: i64) -> Result<Arc<dyn Game>> {
     let mut prng = Prng::stream(seed, "table/machine");
     let parameters = [
         format!("states={}", prng.between(states_min, states_max)),

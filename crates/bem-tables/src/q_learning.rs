@@ -1,5 +1,10 @@
 //! The peer: tabular Q-learning on the observation, with falling step size and exploration.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "it looks things up and goes through no map, and reaches no state"
+)]
+
 use anyhow::Result;
 use bem_base::environment::Bits;
 use bem_engine::evaluate::Yardstick;

@@ -1,7 +1,8 @@
 //! Tasks that no class was written for, drawn anew for every seed: hidden subsets, machines, processes and
 //! compositions of two families. Drawn functions and drawn machines have files of their own.
 
-use super::{Row, named_game};
+use crate::NamedGame;
+use crate::table::Row;
 use anyhow::Result;
 use bem_base::prng::Prng;
 use bem_games::game::Game;
@@ -10,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// All kinds.
-pub fn rows() -> Vec<Row> {
+pub fn rows(named_game: NamedGame) -> Vec<Row> {
     let named = |task: &'static str, params: &'static [&'static str]| {
         let texts: Vec<String> = params.iter().map(|text| (*text).to_string()).collect();
         Row {
@@ -26,14 +27,14 @@ pub fn rows() -> Vec<Row> {
         named("transducer", &["states=16", "inputs=2", "outputs=2", "horizon=24"]),
         Row::drawn("process of 12 states, 3 actions", |seed| process(seed, 12, 3, 12)),
         Row::drawn("process of 32 states, 4 actions", |seed| process(seed, 32, 4, 16)),
-        Row::drawn("seq of two", |seed| composed(seed, "seq", STREAMS)),
-        Row::drawn("interleave of two", |seed| composed(seed, "interleave", STREAMS)),
-        Row::drawn("branch of two", |seed| composed(seed, "branch", STREAMS)),
-        Row::drawn("par of two", |seed| composed(seed, "par", WORDS)),
-        Row::drawn("repeat of one", |seed| composed(seed, "repeat", STREAMS)),
-        Row::drawn("loop of one", |seed| composed(seed, "loop", STREAMS)),
-        Row::drawn("nest of one", |seed| composed(seed, "nest", WORDS)),
-        Row::drawn("mask of one", |seed| composed(seed, "mask", WORDS)),
+        Row::drawn("seq of two", move |seed| composed(named_game, seed, "seq", STREAMS)),
+        Row::drawn("interleave of two", move |seed| composed(named_game, seed, "interleave", STREAMS)),
+        Row::drawn("branch of two", move |seed| composed(named_game, seed, "branch", STREAMS)),
+        Row::drawn("par of two", move |seed| composed(named_game, seed, "par", WORDS)),
+        Row::drawn("repeat of one", move |seed| composed(named_game, seed, "repeat", STREAMS)),
+        Row::drawn("loop of one", move |seed| composed(named_game, seed, "loop", STREAMS)),
+        Row::drawn("nest of one", move |seed| composed(named_game, seed, "nest", WORDS)),
+        Row::drawn("mask of one", move |seed| composed(named_game, seed, "mask", WORDS)),
     ]
 }
 
@@ -59,7 +60,12 @@ const STREAMS: &[&str] = &[
 ];
 
 /// An operator over parts that are drawn; with one part if it takes one.
-fn composed(seed: u64, operator: &str, parts: &[&'static str]) -> Result<Arc<dyn Game>> {
+fn composed(
+    named_game: NamedGame,
+    seed: u64,
+    operator: &str,
+    parts: &[&'static str],
+) -> Result<Arc<dyn Game>> {
     let mut prng = Prng::stream(seed, operator);
     let mut draw = || parts[prng.below(parts.len() as u64) as usize];
     let two = matches!(operator, "seq" | "interleave" | "branch" | "par");

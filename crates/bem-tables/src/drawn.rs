@@ -1,6 +1,6 @@
 //! One-step tasks for the held-out rows: a random word is seen, and one action is right by a function that was drawn.
 
-use super::Row;
+use crate::table::Row;
 use anyhow::Result;
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;

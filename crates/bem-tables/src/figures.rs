@@ -1,10 +1,10 @@
 //! The figures of acting while learning: what all episodes earned, how regret grew, how much was explored.
 //!
-//! Regret is taken against best play on the same seeds ([`super::beside`]), or against its expected return where nobody can
+//! Regret is taken against best play on the same seeds ([`crate::beside`]), or against its expected return where nobody can
 //! play best: in worlds outside, and where a seed does not come back. Clauses: VM-16; decision D-267.
 
-use super::losses::{Losses, Lost};
-use super::words::to_float;
+use crate::losses::{Losses, Lost};
+use bem_base::fixed::Fixed;
 use bem_engine::evaluate::Yardstick;
 use bem_engine::online::{Online, Sums};
 use bem_engine::solve::Solution;
@@ -15,14 +15,20 @@ const POINTS: u32 = 16;
 /// Below this many standard errors regret is no number to take a logarithm of.
 const ERRORS: f64 = 4.0;
 
+/// A fixed number as a float for display; six decimals are kept.
+pub fn to_float(value: Fixed) -> f64 {
+    let exact = value.to_raw() as f64 / 4_294_967_296.0;
+    (exact * 1e6).round() / 1e6
+}
+
 /// The online keys of one run.
 pub struct Figures {
     mean: Option<f64>,
-    pub score: Option<f64>,
-    pub score_last_half: Option<f64>,
+    score: Option<f64>,
+    score_last_half: Option<f64>,
     regret: Option<f64>,
-    pub regret_exponent: Option<f64>,
-    pub explored_last_half: Option<f64>,
+    regret_exponent: Option<f64>,
+    explored_last_half: Option<f64>,
     unplayed: u64,
 }
 

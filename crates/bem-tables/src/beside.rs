@@ -5,7 +5,7 @@
 //! chance pays both alike nothing is left of it. Whoever plays sees the world alone, and the evaluator the game as it was.
 //! Clauses: VM-16; decisions D-97, D-267.
 
-use super::losses::Losses;
+use crate::losses::Losses;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Forbidden, Late, Outcome, Shape};
 use bem_base::lanes::LaneEnvironment;
@@ -245,8 +245,8 @@ pub fn without_losses(bytes: Vec<u8>) -> (Vec<u8>, Losses) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::losses::Lost;
     use super::*;
+    use crate::losses::Lost;
     use bem_base::prng::Prng;
     use bem_engine::learner::Settings;
     use bem_engine::solve::solve;

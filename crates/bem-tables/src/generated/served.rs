@@ -1,17 +1,19 @@
 //! The same drawn worlds, served: decisions are asked for now, each reward comes up to a thousand decisions later, and one in
 //! twenty never comes.
 //!
-//! A player asks at a door: that of the runtime itself, where a round takes effect before the next decision, or that of a server
-//! over HTTP, which learns on a thread of its own. What is scored is what the world paid, whether the service was told or
-//! not. Clauses: VM-13, VM-16; decision D-110.
+//! A player asks at a door: that of the runtime itself, where a round takes effect before the next decision, or one that is
+//! opened elsewhere, such as that of a server over HTTP, which learns on a thread of its own. What is scored is what the world
+//! paid, whether the service was told or not. Must not know networks or threads. Clauses: VM-13, VM-16; decision D-110.
 
-mod over_http;
 mod within;
 
-use super::{Played, cpu_seconds};
-use crate::cli::solve::Beside;
+pub use within::open as open_within;
+
+use super::Played;
+use crate::Edges;
+use crate::beside::Beside;
 use anyhow::Result;
-use bem_base::environment::{Bits, Outcome};
+use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_games::game::Game;
 use bem_machine::config::GenesisConfig;
@@ -23,26 +25,23 @@ const DELAY_MAX: u64 = 1_000;
 /// One in so many rewards never comes.
 const LOST_ONE_IN: u64 = 20;
 /// Decisions after which a reward is too late.
-const EXPIRE_AFTER: u32 = 2_048;
+pub const EXPIRE_AFTER: u32 = 2_048;
 /// The name of the world.
-const WORLD: &str = "drawn";
+pub const WORLD: &str = "drawn";
 
 /// Where decisions are asked for and rewards are handed in.
-trait Door {
+pub trait Door {
     /// The number of the decision, and what is to be done.
     fn decide(&mut self, seen: &Bits, episode: &str) -> Result<(u64, u16)>;
     /// A reward, which is refused if it comes too late.
     fn reward(&mut self, decision: u64, outcome: Outcome) -> Result<()>;
 }
 
-/// Which door is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// The runtime itself.
-    Within,
-    /// A server on loopback.
-    OverHttp,
-}
+/// Plays a world through a door.
+pub type PlayAt<'a> = &'a mut dyn FnMut(&mut dyn Door) -> Result<Played>;
+
+/// Serves a world of a shape, with a seed, while something plays at its door.
+pub type OpenDoor = fn(&Shape, u64, &Arc<GenesisConfig>, PlayAt<'_>) -> Result<Played>;
 
 /// A door, and the rewards that are on their way to it.
 struct Served<'a> {
@@ -74,24 +73,20 @@ impl Served<'_> {
 }
 
 /// Serves a world for so many steps.
-pub fn serve(
+pub(super) fn serve(
     game: &Arc<dyn Game>,
     seed: u64,
     steps: u64,
     config: &Arc<GenesisConfig>,
-    way: Way,
+    open: OpenDoor,
+    edges: &Edges,
 ) -> Result<Played> {
-    let shape = game.shape().clone();
-    let play = |door: &mut dyn Door| play(game, seed, steps, door);
-    match way {
-        Way::Within => play(&mut within::Within::open(shape, seed, config)?),
-        Way::OverHttp => over_http::open(&shape, seed, config, play),
-    }
+    open(game.shape(), seed, config, &mut |door| play(game, seed, steps, door, edges))
 }
 
 /// Plays a world through a door.
-fn play(game: &Arc<dyn Game>, seed: u64, steps: u64, door: &mut dyn Door) -> Result<Played> {
-    let started = cpu_seconds();
+fn play(game: &Arc<dyn Game>, seed: u64, steps: u64, door: &mut dyn Door, edges: &Edges) -> Result<Played> {
+    let started = (edges.cpu_seconds)();
     let luck = Prng::stream(seed, "table/generated/served");
     let mut served = Served { door, decisions: 0, coming: BTreeMap::new(), luck };
     let beside = Beside::new(Arc::clone(game));
@@ -113,5 +108,5 @@ fn play(game: &Arc<dyn Game>, seed: u64, steps: u64, door: &mut dyn Door) -> Res
             }
         }
     }
-    Played::of(&beside, cpu_seconds() - started)
+    Played::of(&beside, (edges.cpu_seconds)() - started)
 }

@@ -1,17 +1,17 @@
-//! `bem table --generated`: what is earned while learning in worlds drawn from a seed, beside three kinds of peers.
+//! What is earned while learning in worlds drawn from a seed, beside three kinds of peers.
 //!
 //! The seeds come from a digest that names the sources under test and from a published salt, so that nobody can have tuned
-//! for them. Only aggregates are printed; there is no way to ask for one world. Clauses: VM-16, SCC-8; decision D-64.
+//! for them. Only aggregates are handed out; there is no way to ask for one world. Clauses: VM-16, SCC-8; decision D-64.
 
 mod peers;
-mod served;
+pub mod served;
 
-use super::TableArguments;
-use crate::cli::Answer;
-use crate::cli::bench::cpu_seconds;
-use crate::cli::solve::{Beside, Lost, to_float};
-use crate::interrupt;
-use anyhow::{Context as _, Result, bail};
+use self::served::OpenDoor;
+use crate::Edges;
+use crate::beside::Beside;
+use crate::figures::to_float;
+use crate::losses::Lost;
+use anyhow::{Context as _, Result};
 use bem_base::digest::hash_parts;
 use bem_engine::evaluate::Yardstick;
 use bem_engine::learner::Settings;
@@ -38,7 +38,7 @@ struct Switched {
     switch: fn(&mut GenesisConfig),
 }
 
-/// Everything that `--ablate` switches off, one after the other.
+/// Everything that can be switched off, one after the other.
 const SWITCHES: [Switched; 8] = [
     Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
     Switched { name: "memory structures", switch: |config| config.memory_structures = false },
@@ -51,15 +51,17 @@ const SWITCHES: [Switched; 8] = [
 ];
 
 /// The part of the best peer's median online score that the learner's is at least, on every kind.
-const SHARE_MIN: f64 = 0.97;
+pub const SHARE_MIN: f64 = 0.97;
 /// The mean over kinds of the learner's median online score at least.
-const MEAN_MIN: f64 = 0.85;
+pub const MEAN_MIN: f64 = 0.85;
+/// The part of the learner's online score that the service's is at least, over all worlds.
+pub const SERVED_SHARE_MIN: f64 = 0.95;
 /// A peer whose median is below this has learned nothing: there is nothing to fall behind.
 const NOTHING: f64 = 0.01;
 
 /// What one player did in one world.
 #[derive(Clone, Copy)]
-struct Played {
+pub struct Played {
     score: f64,
     last_half: Option<f64>,
     seconds: f64,
@@ -78,125 +80,22 @@ impl Played {
 }
 
 /// One player over all worlds of a kind.
-struct Column {
+pub struct Column {
     name: String,
     played: Vec<Played>,
 }
 
-/// Runs the worlds.
-pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
-    let kinds = kinds_of(arguments)?;
-    if arguments.worlds == 0 {
-        bail!("--worlds 0: at least one world of every kind is needed");
-    }
-    let sources = match &arguments.sources {
-        Some(text) => text.clone(),
-        None => own_digest()?,
-    };
-    interrupt::listen();
-    if !arguments.json {
-        say!(
-            "{} worlds of each kind, {} steps each; seeds from sources {} and salt {}",
-            arguments.worlds,
-            arguments.budget,
-            &sources[..sources.len().min(16)],
-            arguments.salt
-        );
-        say!("\n| kind | player | median online score | mean (95 %) | median, last half | CPU s a world |");
-        say!("|---|---|---|---|---|---|");
-    }
-    let mut found = Vec::new();
-    for kind in kinds {
-        let columns = run_kind(kind, &sources, arguments, config)?;
-        if interrupt::is_asked() {
-            note!("bem: interrupted at {}", kind.name());
-            break;
-        }
-        if !arguments.json {
-            columns.iter().for_each(|column| say!("| {} | {} |", kind.name(), column.line()));
-        }
-        found.push((kind, columns));
-    }
-    if arguments.served {
-        return Ok(tell_served(&found, &sources, arguments));
-    }
-    Ok(tell(&found, &sources, arguments))
-}
+/// The columns of a kind.
+pub type Kind = (WorldKind, Vec<Column>);
 
-/// Says what the learner earned beside its peers: yes if it is as much as is asked for, on every kind that was asked for.
-fn tell(found: &[(WorldKind, Vec<Column>)], sources: &str, arguments: &TableArguments) -> Answer {
-    let compared: Vec<Compared> = found.iter().map(Compared::of).collect();
-    let (mean, least) = summary(&compared);
-    let mut missed = missed(&compared);
-    if interrupt::is_asked() {
-        missed.push("not all kinds were played".to_string());
-    }
-    if arguments.json {
-        let kinds: Vec<Value> = found.iter().map(|(kind, columns)| kind_json(*kind, columns)).collect();
-        let (worlds, steps, salt) = (arguments.worlds, arguments.budget, &arguments.salt);
-        say!(
-            "{}",
-            json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds,
-                "mean_of_medians": mean, "least_share_of_best_peer": least, "missed": missed })
-        );
-    } else {
-        say!("\nMean over kinds of the median online score: {mean:.3} ({MEAN_MIN} is asked).");
-        say!("Least share of the best peer's median: {least:.3} ({SHARE_MIN} is asked).");
-        missed.iter().for_each(|missed| say!("Missed: {missed}."));
-    }
-    if missed.is_empty() { Answer::Yes } else { Answer::No }
-}
-
-/// The share of what `bem solve --online` earns that the service earns, over all worlds, and by kind.
-fn tell_served(found: &[(WorldKind, Vec<Column>)], sources: &str, arguments: &TableArguments) -> Answer {
-    let sum = |kinds: &[(WorldKind, Vec<Column>)], is_served: bool| -> f64 {
+/// The share of what the learner alone earns that the service earns, over all worlds of these kinds.
+pub fn served_share(kinds: &[Kind]) -> f64 {
+    let sum = |is_served: bool| -> f64 {
         let columns = kinds.iter().flat_map(|(_, columns)| columns);
         let wanted = columns.filter(|column| (column.name == SERVED) == is_served);
         wanted.flat_map(Column::scores).sum()
     };
-    let share =
-        |kinds: &[(WorldKind, Vec<Column>)]| sum(kinds, true) / sum(kinds, false).max(f64::MIN_POSITIVE);
-    let all = share(found);
-    if arguments.json {
-        let kinds: Vec<Value> = found
-            .chunks(1)
-            .map(|kind| {
-                let mut object = kind_json(kind[0].0, &kind[0].1);
-                object["served_share"] = json!(share(kind));
-                object
-            })
-            .collect();
-        let (worlds, steps, salt) = (arguments.worlds, arguments.budget, &arguments.salt);
-        say!(
-            "{}",
-            json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds, "served_share": all, "http": arguments.http })
-        );
-    } else {
-        let way = if arguments.http { "Served over HTTP" } else { "Served" };
-        say!("\n{way} with rewards up to 1,000 decisions late and 5 % lost: {all:.3} of the online score.");
-    }
-    if 0.95 <= all { Answer::Yes } else { Answer::No }
-}
-
-fn kinds_of(arguments: &TableArguments) -> Result<Vec<WorldKind>> {
-    let known = || WorldKind::ALL.map(WorldKind::name).join(", ");
-    let of = |name: &String| {
-        let kind = WorldKind::ALL.into_iter().find(|kind| kind.name() == name);
-        kind.with_context(|| {
-            format!("--families {name}: no kind of world has this name; they are {}", known())
-        })
-    };
-    match arguments.families.is_empty() {
-        true => Ok(WorldKind::ALL.to_vec()),
-        false => arguments.families.iter().map(of).collect(),
-    }
-}
-
-/// Without a name for the sources, the program itself is what is under test.
-fn own_digest() -> Result<String> {
-    let path = std::env::current_exe().context("the program does not know where it lies")?;
-    let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-    Ok(hash_parts("bem/generated/program", &[&bytes]).to_string())
+    sum(true) / sum(false).max(f64::MIN_POSITIVE)
 }
 
 /// The seed of one world.
@@ -207,60 +106,82 @@ fn seed_of(sources: &str, salt: &str, kind: WorldKind, index: u64) -> u64 {
     u64::from_le_bytes(first) >> 2
 }
 
-fn run_kind(
-    kind: WorldKind,
-    sources: &str,
-    arguments: &TableArguments,
-    config: &Arc<GenesisConfig>,
-) -> Result<Vec<Column>> {
-    let mut learners: Vec<(String, Arc<GenesisConfig>)> = vec![("bem".to_string(), Arc::clone(config))];
-    if arguments.ablate {
-        learners.extend(SWITCHES.iter().map(|Switched { name, switch }| {
-            let mut changed = GenesisConfig::clone(config);
-            switch(&mut changed);
-            (format!("bem without {name}"), Arc::new(changed))
-        }));
-    }
-    // Beside the service stands the learner that it is compared with, and nobody else.
-    let peers: &[&str] = if arguments.served { &[] } else { &peers::NAMES };
-    let served = arguments.served.then(|| SERVED.to_string());
-    let others = served.into_iter().chain(peers.iter().map(|name| (*name).to_string()));
-    let names = learners.iter().map(|(name, _)| name.clone()).chain(others);
-    let mut columns: Vec<Column> = names.map(|name| Column { name, played: Vec::new() }).collect();
-    for index in 0..arguments.worlds {
-        if interrupt::is_asked() {
-            break;
-        }
-        let seed = seed_of(sources, &arguments.salt, kind, index);
-        let game = kind.draw(seed);
-        for (column, (_, config)) in columns.iter_mut().zip(&learners) {
-            column.played.push(learn(&game, seed, arguments.budget, config)?);
-        }
-        if arguments.served {
-            let way = if arguments.http { served::Way::OverHttp } else { served::Way::Within };
-            let played = served::serve(&game, seed, arguments.budget, config, way)?;
-            columns[learners.len()].played.push(played);
-        }
-        for (column, name) in columns[learners.len()..].iter_mut().zip(peers) {
-            let started = cpu_seconds();
-            let mut peer = peers::fresh(name, game.shape(), seed);
-            let beside = Beside::new(Arc::clone(&game));
-            peers::play(beside.start().as_mut(), peer.as_mut(), seed, arguments.budget)?;
-            column.played.push(Played::of(&beside, cpu_seconds() - started)?);
-        }
-    }
-    Ok(columns)
+/// The worlds that are drawn, and who plays them.
+pub struct Drawing<'a> {
+    /// What names the sources under test.
+    pub sources: &'a str,
+    /// Published beside the result; another salt draws other worlds.
+    pub salt: &'a str,
+    /// Worlds of every kind.
+    pub worlds: u64,
+    /// Steps of every player in every world.
+    pub steps: u64,
+    /// Whether parts of the learner are switched off in turn.
+    pub ablate: bool,
+    /// The door at which the learner is also asked as a service; the peers are left out then.
+    pub served: Option<OpenDoor>,
+    /// The frozen parameters.
+    pub config: &'a Arc<GenesisConfig>,
 }
 
-fn learn(game: &Arc<dyn Game>, seed: u64, budget: u64, config: &Arc<GenesisConfig>) -> Result<Played> {
+impl Drawing<'_> {
+    /// Everybody plays all worlds of a kind.
+    pub fn run(&self, kind: WorldKind, edges: &Edges) -> Result<Vec<Column>> {
+        let mut learners: Vec<(String, Arc<GenesisConfig>)> =
+            vec![("bem".to_string(), Arc::clone(self.config))];
+        if self.ablate {
+            learners.extend(SWITCHES.iter().map(|Switched { name, switch }| {
+                let mut changed = GenesisConfig::clone(self.config);
+                switch(&mut changed);
+                (format!("bem without {name}"), Arc::new(changed))
+            }));
+        }
+        // Beside the service stands the learner that it is compared with, and nobody else.
+        let peers: &[&str] = if self.served.is_some() { &[] } else { &peers::NAMES };
+        let served = self.served.map(|_| SERVED.to_string());
+        let others = served.into_iter().chain(peers.iter().map(|name| (*name).to_string()));
+        let names = learners.iter().map(|(name, _)| name.clone()).chain(others);
+        let mut columns: Vec<Column> = names.map(|name| Column { name, played: Vec::new() }).collect();
+        for index in 0..self.worlds {
+            if (edges.is_asked)() {
+                break;
+            }
+            let seed = seed_of(self.sources, self.salt, kind, index);
+            let game = kind.draw(seed);
+            for (column, (_, config)) in columns.iter_mut().zip(&learners) {
+                column.played.push(learn(&game, seed, self.steps, config, edges)?);
+            }
+            if let Some(open) = self.served {
+                let played = served::serve(&game, seed, self.steps, self.config, open, edges)?;
+                columns[learners.len()].played.push(played);
+            }
+            for (column, name) in columns[learners.len()..].iter_mut().zip(peers) {
+                let started = (edges.cpu_seconds)();
+                let mut peer = peers::fresh(name, game.shape(), seed);
+                let beside = Beside::new(Arc::clone(&game));
+                peers::play(beside.start().as_mut(), peer.as_mut(), seed, self.steps)?;
+                column.played.push(Played::of(&beside, (edges.cpu_seconds)() - started)?);
+            }
+        }
+        Ok(columns)
+    }
+}
+
+fn learn(
+    game: &Arc<dyn Game>,
+    seed: u64,
+    budget: u64,
+    config: &Arc<GenesisConfig>,
+    edges: &Edges,
+) -> Result<Played> {
     check_world(config, game.shape()).context("a drawn world does not fit the configuration")?;
     let settings = Settings { seed, budget, config: Arc::clone(config) };
     let settings = settings.with(|config| config.until_budget = true);
-    let started = cpu_seconds();
+    let started = (edges.cpu_seconds)();
     let beside = Beside::new(Arc::clone(game));
     let lesson = Lesson { keeps_play: false, ..Lesson::alone(settings) };
-    teach_world(beside.start().as_mut(), lesson, &mut |_| !interrupt::is_asked())?;
-    Played::of(&beside, cpu_seconds() - started)
+    teach_world(beside.start().as_mut(), lesson, &mut |_| !(edges.is_asked)())?;
+    Played::of(&beside, (edges.cpu_seconds)() - started)
 }
 
 /// The middle; with an even count, the mean of the two.
@@ -305,7 +226,8 @@ impl Column {
         self.played.iter().map(|played| played.seconds).sum::<f64>() / self.played.len().max(1) as f64
     }
 
-    fn line(&self) -> String {
+    /// Its cells, in the order of the columns of the table.
+    pub fn to_line(&self) -> String {
         let (mean, half) = mean_and_half(&self.scores());
         let half = half.map_or(String::new(), |half| format!(" ± {half:.3}"));
         let last = self.last_half().map_or("-".to_string(), |last| format!("{last:.3}"));
@@ -319,20 +241,22 @@ impl Column {
     }
 }
 
-fn kind_json(kind: WorldKind, columns: &[Column]) -> Value {
+/// A kind and everybody who played it.
+pub fn to_json((kind, columns): &Kind) -> Value {
     let players: Vec<Value> = columns.iter().map(Column::to_json).collect();
     json!({ "kind": kind.name(), "about": kind.about(), "players": players })
 }
 
 /// The learner's median on one kind beside the best peer's.
-struct Compared {
+pub struct Compared {
     kind: &'static str,
     ours: f64,
     best: f64,
 }
 
 impl Compared {
-    fn of((kind, columns): &(WorldKind, Vec<Column>)) -> Compared {
+    /// On this kind.
+    pub fn of((kind, columns): &Kind) -> Compared {
         let is_peer = |column: &&Column| peers::NAMES.contains(&column.name.as_str());
         let best = columns.iter().filter(is_peer).map(Column::median).fold(f64::MIN, f64::max);
         Compared { kind: kind.name(), ours: columns[0].median(), best }
@@ -344,14 +268,14 @@ impl Compared {
 }
 
 /// The mean over kinds of the learner's median, and its least share of the best peer's.
-fn summary(compared: &[Compared]) -> (f64, f64) {
+pub fn summary(compared: &[Compared]) -> (f64, f64) {
     let sum: f64 = compared.iter().map(|kind| kind.ours).sum();
     let least = compared.iter().map(Compared::share).fold(f64::MAX, f64::min);
     (sum / compared.len().max(1) as f64, if compared.is_empty() { 0.0 } else { least })
 }
 
 /// Everything that is asked for and was not reached, in words.
-fn missed(compared: &[Compared]) -> Vec<String> {
+pub fn missed(compared: &[Compared]) -> Vec<String> {
     let behind = compared.iter().filter(|kind| kind.share() < SHARE_MIN).map(|kind| {
         let Compared { kind: name, ours, best } = kind;
         let share = kind.share();

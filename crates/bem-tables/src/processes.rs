@@ -1,6 +1,6 @@
 //! Random decision processes for the held-out rows: everything about them is drawn, and some hide a part of the state.
 
-use super::Row;
+use crate::table::Row;
 use anyhow::Result;
 use bem_base::prng::Prng;
 use bem_games::game::Game;

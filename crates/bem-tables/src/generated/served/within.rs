@@ -1,7 +1,8 @@
 //! The door of the runtime itself: inputs in the order in which a server would take them, and a round that is due takes effect
 //! before the next decision.
 
-use super::{Door, EXPIRE_AFTER, WORLD};
+use super::{Door, EXPIRE_AFTER, PlayAt, WORLD};
+use crate::generated::Played;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_base::environment::{Bits, Outcome, Shape};
 use bem_base::fixed::Fixed;
@@ -11,7 +12,7 @@ use bem_runtime::service::{Effect, Refusal, Service, ServiceConfig};
 use std::sync::Arc;
 
 /// A service with one world.
-pub struct Within {
+struct Within {
     service: Service,
     world: WorldIndex,
 }
@@ -24,24 +25,22 @@ fn apply(service: &mut Service, input: &Input) -> Result<Effect> {
     service.apply(input, None).map_err(|reason| anyhow!("{reason}"))
 }
 
-impl Within {
-    /// A new service with a world of this shape.
-    pub fn open(shape: Shape, seed: u64, config: &Arc<GenesisConfig>) -> Result<Within> {
-        let mut service = Service::new(ServiceConfig { seed, parameters: Arc::clone(config) });
-        // What a client can say: widths, bounds of a reward and of a return, as `bem solve` is told them.
-        let spec = WorldSpec {
-            name: WORLD.to_string(),
-            shape,
-            min_propensity: Fixed::ZERO,
-            expire_after: EXPIRE_AFTER,
-            forbidden: Vec::new(),
-            note: String::new(),
-            floor: None,
-        };
-        let input = service.create(spec).map_err(refused)?.context("the world is new")?;
-        let Effect::Opened(world, _) = apply(&mut service, &input)? else { bail!("a world is opened") };
-        Ok(Within { service, world })
-    }
+/// A new service with a world of this shape, while something plays it.
+pub fn open(shape: &Shape, seed: u64, config: &Arc<GenesisConfig>, play: PlayAt<'_>) -> Result<Played> {
+    let mut service = Service::new(ServiceConfig { seed, parameters: Arc::clone(config) });
+    // What a client can say: widths, bounds of a reward and of a return, as `bem solve` is told them.
+    let spec = WorldSpec {
+        name: WORLD.to_string(),
+        shape: shape.clone(),
+        min_propensity: Fixed::ZERO,
+        expire_after: EXPIRE_AFTER,
+        forbidden: Vec::new(),
+        note: String::new(),
+        floor: None,
+    };
+    let input = service.create(spec).map_err(refused)?.context("the world is new")?;
+    let Effect::Opened(world, _) = apply(&mut service, &input)? else { bail!("a world is opened") };
+    play(&mut Within { service, world })
 }
 
 impl Door for Within {
