@@ -29,8 +29,8 @@ use bem_synth::propose;
 /// Steps of the log that contexts are grown from, at most.
 const CONTEXT_STEPS_MAX: usize = 160_000;
 /// Levels that are closer than this to those in force are no news: parts of the range of losses, and of a log-weight.
-const LEVEL_NEWS: Fixed = Fixed::from_ratio(1, 128);
-const LEAD_NEWS: Fixed = Fixed::HALF;
+const LEVEL_NEWS: Fixed = Fixed::from_ratio(1, 1_024);
+const LEAD_NEWS: Fixed = Fixed::from_ratio(1, 8);
 
 impl Learner {
     /// Brings buckets, statistics and plain actions up to date with the log.
