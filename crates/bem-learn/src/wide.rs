@@ -23,7 +23,7 @@ const TRY_MIN: Fixed = Fixed::from_ratio(1, 32);
 const TRY_DEVIATION: i128 = 4;
 /// The standard errors by which an arm is ahead of one that stands.
 const AHEAD_ERRORS: i128 = 2;
-/// Choices of an arm before which it is always worth a try, and before which it is even if it promises little.
+/// Choices of an arm before which it is always tried, and before which one that promises little is still tried often.
 const TRIES_FEW: u32 = 16;
 const TRIES_MANY: u32 = 4_096;
 /// Where the index promises hardly more than what stands has brought, it is followed in one of so many choices; late is when

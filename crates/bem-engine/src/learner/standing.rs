@@ -117,7 +117,7 @@ impl Standing {
         self.streak = 0;
     }
 
-    /// Other plain actions act from now on. Whoever they replace had the latest patch no longer, which could be taken back.
+    /// Other plain actions act from now on. Their patch is the latest, so that the one before it can no longer be taken back.
     pub(super) fn hold(&mut self, words: String, steps: u64) {
         self.hand_over(Incumbent { words, ..Incumbent::default() });
         (self.previous, self.alarm) = (None, None);
