@@ -20,7 +20,7 @@ use crate::policy::{Player, Policy, action_bits};
 use crate::samples::{Queries, Row, Work};
 use crate::view::View;
 use bem_base::digest::Digest;
-use bem_base::environment::{Bits, Shape};
+use bem_base::environment::{Bits, Forbidden, Shape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -80,13 +80,19 @@ const TOLERANCES: [usize; 3] = [0, 4, 12];
 /// The same in worlds of one step in which every reward says which of two answers is right.
 const TOLERANCES_TOLD: [usize; 4] = [0, 4, 12, 24];
 
-/// Searches the grammar for what explains the experience.
+/// Searches the grammar for what explains the experience of somebody to whom these actions are forbidden.
 #[doc(alias = "SYNTH")]
-pub fn propose(shape: &Shape, experience: &Experience, settings: &Settings) -> Proposal {
+pub fn propose(
+    shape: &Shape,
+    experience: &Experience,
+    forbidden: &[Forbidden],
+    settings: &Settings,
+) -> Proposal {
     let episodes = recent(experience, settings.steps_max);
     let queries = settings.queries;
     let mut work = Work::with_queries(settings.work, queries);
-    let mut search = Proposing { shape, experience, queries, provenance: None, list: Vec::new(), spent: 0 };
+    let mut search =
+        Proposing { shape, experience, forbidden, queries, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
     let mut means = Work::new(RECALL_WORK);
     let explorer =
@@ -129,8 +135,8 @@ pub(crate) fn explain_alone(
     units: u64,
     queries: Queries,
 ) -> Vec<Hypothesis> {
-    let mut search =
-        Proposing { shape, experience: rows, queries, provenance: None, list: Vec::new(), spent: 0 };
+    let (forbidden, provenance, list) = (&[][..], None, Vec::new());
+    let mut search = Proposing { shape, experience: rows, forbidden, queries, provenance, list, spent: 0 };
     let episodes: Vec<&Episode> = rows.episodes().collect();
     search.explain_now(&episodes, &mut Work::with_queries(units, queries));
     search.list
@@ -169,6 +175,8 @@ pub fn recent(experience: &Experience, steps_max: usize) -> Vec<&Episode> {
 struct Proposing<'a> {
     shape: &'a Shape,
     experience: &'a Experience,
+    /// What the log cannot show, because it is never tried; in the order of what is seen.
+    forbidden: &'a [Forbidden],
     queries: Queries,
     provenance: Option<Digest>,
     list: Vec<Hypothesis>,
@@ -181,7 +189,7 @@ impl Proposing<'_> {
     /// and where actions change what is seen, there is nothing that a closer look could explain.
     fn look(&mut self, episodes: &[&Episode], settings: &Settings, controlled: bool, work: &mut Work) {
         let closer = settings.work / CLOSER_SHARE;
-        let view = View::new(self.shape, episodes, None);
+        let view = View::new(self.shape, episodes, None).map(|view| view.forbidding(self.forbidden));
         let is_explained = view.as_ref().is_some_and(|view| self.explain(view, None, work));
         if !controlled && let Some(view) = &view {
             // Where some action earns the most almost always, what says which one is all there is to know.
@@ -315,6 +323,8 @@ impl Proposing<'_> {
             queries: self.queries,
             shape: &shape,
             experience: self.experience,
+            // What is forbidden is said of what is seen without it.
+            forbidden: &[],
             provenance: self.provenance,
             list: Vec::new(),
             spent: 0,

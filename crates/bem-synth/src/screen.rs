@@ -5,6 +5,7 @@
 
 use crate::experience::{Episode, Step};
 use crate::policy::Policy;
+use bem_base::environment::Bits;
 
 /// Steps that must speak for a policy before what speaks against its rival counts.
 const PROVED_MIN: u64 = 2;
@@ -37,8 +38,13 @@ pub struct Screen {
 
 impl Screen {
     /// Screens two policies against each other on the episodes kept for that: rewards count only where they differ,
-    /// because everywhere else they earn the same.
-    pub fn compare(candidate: &Policy, incumbent: &Policy, episodes: &[&Episode]) -> (Screen, Screen) {
+    /// because everywhere else they earn the same. `pass` says what is done where something forbidden is wanted.
+    pub fn compare(
+        candidate: &Policy,
+        incumbent: &Policy,
+        pass: impl Fn(&Bits, u16) -> u16,
+        episodes: &[&Episode],
+    ) -> (Screen, Screen) {
         let held: Vec<&Episode> = episodes.iter().copied().filter(|episode| episode.is_screen()).collect();
         let top = held.iter().flat_map(|episode| &episode.steps).map(|step| step.reward).max().unwrap_or(0);
         let (theirs, ours) = (candidate.replay(held.iter().copied()), incumbent.replay(held.iter().copied()));
@@ -46,8 +52,9 @@ impl Screen {
         for (episode, actions) in held.iter().zip(theirs.iter().zip(&ours)) {
             let wanted = actions.0.iter().zip(actions.1);
             for (step, (theirs, ours)) in episode.steps.iter().zip(wanted) {
-                candidate.add(step, *theirs, theirs != ours, top);
-                incumbent.add(step, *ours, theirs != ours, top);
+                let [theirs, ours] = [theirs, ours].map(|action| pass(&step.observation, *action));
+                candidate.add(step, theirs, theirs != ours, top);
+                incumbent.add(step, ours, theirs != ours, top);
             }
         }
         (candidate, incumbent)

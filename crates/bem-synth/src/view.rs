@@ -5,7 +5,7 @@
 use crate::experience::Episode;
 use crate::memory::{self, Compiled, Device, Shown};
 use crate::samples::{ROW_BITS_MAX, Row};
-use bem_base::environment::{Field, Shape};
+use bem_base::environment::{Field, Forbidden, Pattern, Shape};
 use std::collections::BTreeSet;
 
 /// One logged step in the eyes of a function.
@@ -73,6 +73,21 @@ impl View {
         Some(view)
     }
 
+    /// With one more record for every step that saw what an action is forbidden for: as if it had been taken there and had brought
+    /// the least. The log cannot show what is never tried, and what is done in its place wants to be chosen.
+    pub fn forbidding(mut self, forbidden: &[Forbidden]) -> View {
+        let least = self.told().map(|record| record.reward).min().unwrap_or(0);
+        let imagined = |record: &Record, action: u16| Record { action, reward: least, ..*record };
+        let of = |record: &Record| {
+            let masked = Pattern::covering(forbidden, record.row.to_observation(), |pair| pair.seen);
+            let masked: BTreeSet<u16> = masked.map(|pair| pair.action).collect();
+            masked.into_iter().map(|action| imagined(record, action)).collect::<Vec<_>>()
+        };
+        let records: Vec<Record> = self.told().flat_map(of).collect();
+        self.records.extend(records);
+        self
+    }
+
     /// Word operations that a view with this structure takes: laying the episodes side by side, and running it over them.
     pub fn cost(shape: &Shape, episodes: &[&Episode], device: &dyn Device) -> u64 {
         let steps: usize = episodes.iter().map(|episode| episode.steps.len()).sum();
@@ -108,6 +123,23 @@ impl View {
     /// The records whose reward came.
     pub fn told(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.records.iter().filter(|record| record.is_told)
+    }
+
+    /// The records of these whose reward came, latest first: those that were drawn and those that were chosen in turns, as long
+    /// as there are both. What acts takes an action only where it seems right, so that its own steps alone say little about
+    /// where it is wrong.
+    pub fn balanced<'v>(
+        &'v self,
+        of: impl Fn(&Record) -> bool + Copy + 'v,
+    ) -> impl Iterator<Item = &'v Record> {
+        let steps = |uniform| {
+            self.told().rev().filter(move |record| record.uniform == uniform).filter(move |record| of(record))
+        };
+        let (mut next, mut other) = (steps(true), steps(false));
+        core::iter::from_fn(move || {
+            core::mem::swap(&mut next, &mut other);
+            other.next().or_else(|| next.next())
+        })
     }
 
     /// The rewards that steps brought, each of them once.
@@ -178,5 +210,58 @@ impl Planes {
                 inputs[self.observation_bits..].copy_from_slice(&outputs[compiled.computed..]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experience::Step;
+    use bem_base::environment::Bits;
+
+    /// Steps of one episode each: what is seen, the action, whether it was drawn, and what it brought.
+    fn view(steps: &[(u64, u16, bool, i32)]) -> View {
+        let shape = Shape {
+            observation_bits: 4,
+            actions: 3,
+            horizon: 1,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 1_000,
+            fields: Vec::new(),
+        };
+        let episode = |(serial, step): (u64, &(u64, u16, bool, i32))| {
+            let (word, action, uniform, reward) = *step;
+            let observation = Bits([word, 0, 0, 0]);
+            let (done, bad, propensity) = (true, false, u16::MAX);
+            let step = Step { observation, action, reward, done, bad, uniform, propensity };
+            Episode { serial, steps: vec![step] }
+        };
+        let episodes: Vec<Episode> = (0..).zip(steps).map(episode).collect();
+        View::new(&shape, &episodes.iter().collect::<Vec<_>>(), None).expect("four bits fit a row")
+    }
+
+    #[test]
+    fn drawn_and_chosen_steps_come_in_turns_latest_first_as_long_as_there_are_both() {
+        let drawn = [true, true, false, false, false, false, true];
+        let steps: Vec<_> = (0..).zip(drawn).map(|(word, uniform)| (word, 1, uniform, 0)).collect();
+        let view = view(&[&steps[..], &[(9, 2, true, 0)]].concat());
+        let order = view.balanced(|record| record.action == 1).map(|record| record.row.0[0]);
+        assert_eq!(order.collect::<Vec<_>>(), [6, 5, 1, 4, 0, 3, 2]);
+    }
+
+    #[test]
+    fn what_is_forbidden_is_as_if_it_had_brought_the_least_wherever_it_was_seen() {
+        let seen = Pattern::new(Bits([1, 0, 0, 0]), Bits([1, 0, 0, 0]));
+        let forbidden = [Forbidden { seen, action: 2 }];
+        let steps = [(4, 2, true, 1_000), (5, 0, true, 600), (7, 1, false, 200)];
+        let view = view(&steps).forbidding(&forbidden);
+        let of = |action: u16| {
+            let taken = view.records.iter().filter(move |record| record.action == action);
+            taken.map(|record| (record.row.0[0], record.reward)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(2), [(4, 1_000), (5, 200), (7, 200)]);
+        assert_eq!((of(0), of(1)), (vec![(5, 600)], vec![(7, 200)]));
     }
 }

@@ -122,7 +122,7 @@ fn explained(shape: &Shape, episodes: &[Episode]) -> Vec<Machine> {
         experience.push(Episode { serial: serial as u64, ..episode.clone() });
     }
     let stated =
-        propose(shape, &experience, &Settings::default()).hypotheses.into_iter().filter_map(|found| {
+        propose(shape, &experience, &[], &Settings::default()).hypotheses.into_iter().filter_map(|found| {
             let stated = Stated { policy: found.policy, statement: found.statement? };
             Some(Machine::circuit(
                 shape,

@@ -260,10 +260,10 @@ fn one_feature_of_many_forbids_an_action_that_is_never_tried_and_the_run_proves_
     let world = format!("python3 {}/tests/worlds/warm.py", env!("CARGO_MANIFEST_DIR"));
     let told = ["solve", "--env-cmd", &world, "--budget", "20000", "--env-timeout", "120"];
     let solved = json(folder, &[&told[..], &["--out", "run", "--key", "key"]].concat(), 0);
-    // Four times in seven it is below 28 degrees and pays 1, else the door says what pays 0.6: 3.3 an episode. What is done in
-    // place of a forbidden action is not chosen by what else is seen: 2.8.
+    // Four times in seven it is below 28 degrees and pays 1, else the door says what pays 0.6: 3.3 an episode. One action in
+    // place of what is forbidden would earn 2.8.
     let mean = solved["return_mean"].as_f64().unwrap_or(0.0);
-    assert!(2.6 < mean, "{solved}");
+    assert!(3.2 < mean, "{solved}");
     let verified = json(folder, &["verify", "run"], 0);
     let count = |key: &str| verified[key].as_u64().unwrap_or_else(|| panic!("no {key:?} in {verified}"));
     assert!(0 < count("certificates") && 0 < count("conditions"), "{verified}");

@@ -29,8 +29,10 @@ use bem_synth::hypothesis::Hypothesis;
 use bem_synth::policy::{Policy, PolicyState};
 use std::sync::Arc;
 
-/// Pairs without a single difference after which a candidate is given up: rollouts cost steps.
-const EQUAL_PAIRS_MAX: usize = 80;
+/// Pairs without a single difference after which a candidate is given up, because rollouts cost steps: at least so many, and
+/// later one for so many episodes. What is mended late is rare, and what earns the same costs nothing but steps.
+const EQUAL_PAIRS_MIN: usize = 80;
+const EPISODES_PER_EQUAL_PAIR: u64 = 16;
 
 /// Episodes of usual length that a trial may last while the counts leave open that much more can be earned, besides a quarter of
 /// the steps before it.
@@ -429,7 +431,8 @@ impl Learner {
         let shown = evolution.trial();
         // What saves gates may live by doing the same; everybody else must do something else.
         let may_be_equal = shown.is_some_and(|shown| matches!(shown.patch().change, Change::Play { .. }));
-        if is_played && !may_be_equal && evolution.trial_never_differed(EQUAL_PAIRS_MAX) {
+        let equal_max = EQUAL_PAIRS_MIN.max((self.tally.episodes / EPISODES_PER_EQUAL_PAIR) as usize);
+        if is_played && !may_be_equal && evolution.trial_never_differed(equal_max) {
             self.give_up("it never does anything else", witness);
         } else if is_played && self.is_spent() {
             self.run_out(witness);

@@ -6,6 +6,7 @@
 use crate::learner::gate::SPAN_EPISODES;
 use crate::learner::{Event, Learner, Phase, Witness};
 use crate::parameters::search_settings;
+use bem_base::environment::{Bits, Forbidden};
 use bem_base::fixed::Fixed;
 use bem_machine::route::directory::TreePlace;
 use bem_synth::experience::Episode;
@@ -90,8 +91,11 @@ impl Learner {
             self.propose_told();
         }
         self.propose_offered();
-        let proposal =
-            propose::propose(&self.shape, &self.experience, &search_settings(&self.settings.config));
+        let rules = self.machinery.family().guard().rules().iter();
+        let forbidden: Vec<Forbidden> =
+            rules.map(|rule| Forbidden { seen: rule.seen, action: rule.forbidden }).collect();
+        let settings = search_settings(&self.settings.config);
+        let proposal = propose::propose(&self.shape, &self.experience, &forbidden, &settings);
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         let credit = proposal.credit.as_ref();
         self.exploration.settle(credit.is_some_and(|credit| credit.is_settled(self.machinery.frozen())));
@@ -182,7 +186,9 @@ impl Learner {
             return Screened::Refuted;
         }
         let episodes = self.recent();
-        let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), &episodes);
+        let guard = self.machinery.family().guard();
+        let pass = |seen: &Bits, action: u16| guard.pass(seen, action);
+        let (theirs, ours) = Screen::compare(&candidate.policy, self.machinery.frozen(), pass, &episodes);
         let explains = theirs.misses_nothing() && theirs.missed < ours.missed + 1 || theirs.may_mend(&ours);
         // With one step a pair costs nothing where both do the same: what may mend the other's losses is worth it.
         let may_mend = || theirs.may_mend(&ours) || pays_or_not(&episodes) && theirs.may_lose_less(&ours);

@@ -13,7 +13,7 @@ use bem_synth::library::Machine;
 /// Episodes in a row at the declared maximum that end a run.
 const PERFECT_STREAK: u32 = 400;
 /// After failures, a streak must be this many times as long as it usually goes between two of them.
-const STREAK_FAILURES: i128 = 8;
+const STREAK_FAILURES: i128 = 16;
 /// Steps without any gain that end a run, at least.
 const QUIET_MIN: u64 = 120_000;
 /// Steps that an incumbent must have stood before its pool is changed: until then it may soon be replaced, and its patch may

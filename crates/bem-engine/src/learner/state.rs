@@ -41,7 +41,7 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 /// The oldest version that a service may have saved. What came after such a state are inputs, which are played again and
 /// compared, so that another learner is noticed. A run has no such inputs and is not gone on with.
 const VERSION_SERVED: u32 = 8;

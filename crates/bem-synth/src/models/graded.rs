@@ -120,7 +120,7 @@ fn fit_bit(
     work: &mut Work,
 ) -> Option<Found> {
     let samples = |screen: bool| {
-        let taken = view.told().rev().filter(|record| record.action == action && record.screen == screen);
+        let taken = view.balanced(|record| record.action == action && record.screen == screen);
         let label = |record: &Record| (record.row, coding.bit(record.reward, place));
         Samples::new(view.width, view.groups.clone(), latest(taken.map(label)), 0)
     };

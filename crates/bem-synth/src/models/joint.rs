@@ -41,7 +41,7 @@ pub fn fit(
     let mut groups = view.groups.clone();
     groups.push(Field { low: view.width as u16, width: code_bits as u16 });
     let top = view.top();
-    let fitting = || view.told().rev().filter(|record| !record.screen).take(ROWS_FITTED_MAX);
+    let fitting = || view.balanced(|record| !record.screen).take(ROWS_FITTED_MAX);
     let labelled = fitting().map(|record| {
         let mut row = record.row;
         (0..code_bits).for_each(|bit| row.set(view.width + bit, record.action >> bit & 1 == 1));

@@ -35,15 +35,20 @@ pub fn fit(
     let mut sibling: Option<Found> = None;
     let mut counts: Vec<(usize, u16)> = Vec::new();
     for action in 0..shape.actions {
-        let taken = view.told().rev().filter(|record| record.action == action && !record.screen);
-        let labelled: Vec<_> = latest(taken.map(|record| (record.row, record.reward == top))).collect();
+        let labelled = |screen: bool| {
+            let taken = view.balanced(move |record| record.action == action && record.screen == screen);
+            latest(taken.map(move |record| (record.row, record.reward == top)))
+        };
+        let (labelled, kept): (Vec<_>, Vec<_>) = (labelled(false).collect(), labelled(true).collect());
         let right = labelled.iter().filter(|(_, label)| *label).count();
         counts.push((right * 1_000 / labelled.len().max(1), action));
-        let samples = Samples::new(view.width, view.groups.clone(), labelled, tolerance_percent);
+        let samples = |list, tolerance| Samples::new(view.width, view.groups.clone(), list, tolerance);
+        let (samples, kept) = (samples(labelled, tolerance_percent), samples(kept, 0));
         // Where several actions are right, the policy can do without those that are not understood yet.
         // A model that always says no is nothing to act by.
         if let Some(found) = functions::fit_like(&samples, sibling.as_ref(), work)
             && found.function.circuit.outputs() != [Signal::FALSE]
+            && found.function.holds_up(&kept, 2 * tolerance_percent)
         {
             models.push((action, found.function.clone()));
             sibling = Some(found);
