@@ -1,8 +1,10 @@
-//! A world whose best actions change five times: acting while learning keeps up with whoever knows the changes.
+//! Worlds that change: acting while learning keeps up with whoever knows the changes.
 //!
-//! The last change only raises actions that nobody tries any more.
+//! Where plain actions act, the best ones change five times, and the last change only raises actions that nobody tries any
+//! more. Where a structure acts, in one step and in several, what it does becomes wrong: everywhere, or in one context of two.
+//! The control is the same learner with its alarms switched off.
 
-use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
+use bem_base::environment::{Bits, Environment, EnvironmentError, Field, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_engine::learner::Settings;
 use bem_engine::solve::solve_world;
@@ -106,4 +108,158 @@ fn acting_keeps_up_with_five_changes_one_of_which_only_raises_idle_actions() {
             solution.decisions.iter().filter(|decision| decision.words.starts_with("forget context"));
         assert!(resets.count() <= 16, "seed {seed} forgets what has not changed");
     }
+}
+
+/// The step at which what a structure does becomes wrong, and the steps of such a run.
+const CHANGE: u64 = 20_000;
+const BUDGET: u64 = 26_000;
+/// What was earned is told for so many steps.
+const WINDOW: u64 = 500;
+
+/// What a structure must do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// One step, eight bits; the answer is the parity of three of them, and after the change its opposite.
+    Inverted,
+    /// The same, and after the change its opposite only where another bit is set.
+    InvertedInOneContext,
+    /// A corridor of eight cells with an end on either side, of which one pays; after the change it is the other one.
+    Corridor,
+}
+
+struct Turned {
+    shape: Shape,
+    task: Task,
+    prng: Prng,
+    seen: Bits,
+    /// Steps of this episode, and all of them.
+    time: u32,
+    steps: u64,
+    /// Episodes, and those that earned everything, window by window; of observations that stay the same, and of others.
+    earned: [Vec<[u64; 2]>; 2],
+}
+
+impl Turned {
+    fn new(task: Task, seed: u64) -> Turned {
+        let (observation_bits, horizon) = if task == Task::Corridor { (3, 16) } else { (8, 1) };
+        let shape = Shape {
+            observation_bits,
+            actions: 2,
+            fields: vec![Field { low: 0, width: observation_bits }],
+            horizon,
+            reward_min: 0,
+            reward_max: 1_000,
+            return_min: 0,
+            return_max: 1_000,
+        };
+        let windows = vec![[0; 2]; (BUDGET / WINDOW) as usize];
+        let (prng, earned) = (Prng::stream(seed, "turned"), [windows.clone(), windows]);
+        Turned { shape, task, prng, seen: Bits::ZERO, time: 0, steps: 0, earned }
+    }
+
+    /// Where an action leads from a cell: to another one, or out of the corridor and what that pays. It ends at the horizon.
+    fn walk(&mut self, action: u16, has_changed: bool) -> Option<i32> {
+        let cell = self.seen.0[0];
+        match (cell, action) {
+            (0, 0) => Some(if has_changed { 1_000 } else { 0 }),
+            (7, 1) => Some(if has_changed { 0 } else { 1_000 }),
+            _ => {
+                self.seen.0[0] = if action == 0 { cell - 1 } else { cell + 1 };
+                (self.time + 1 == self.shape.horizon).then_some(0)
+            }
+        }
+    }
+
+    /// Thousandths of what could be earned in windows of steps from this one on; where nothing has changed, or where it has.
+    fn shares(&self, from: u64, has_changed: bool) -> Vec<u64> {
+        let windows = &self.earned[usize::from(has_changed)][(from / WINDOW) as usize..];
+        windows.iter().map(|[all, earned]| 1_000 * earned / (*all).max(1)).collect()
+    }
+
+    /// Steps after the change from which on nearly everything is earned in some window.
+    fn is_back_after(&self) -> Option<u64> {
+        let place = self.shares(CHANGE, true).iter().position(|share| 950 <= *share);
+        place.map(|place| (1 + place as u64) * WINDOW)
+    }
+}
+
+impl Environment for Turned {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+        self.seen = Bits([self.prng.below(1 << self.shape.observation_bits), 0, 0, 0]);
+        self.time = 0;
+        Ok(())
+    }
+
+    fn observation(&self) -> &Bits {
+        &self.seen
+    }
+
+    fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+        let (has_changed, seen) = (CHANGE <= self.steps, self.seen.0[0]);
+        let is_concerned = self.task != Task::InvertedInOneContext || seen >> 7 == 1;
+        let reward = if self.task == Task::Corridor {
+            self.walk(action, has_changed)
+        } else {
+            let parity = (seen & 0b0010_0110).count_ones() as u16 & 1;
+            Some(1_000 * i32::from((action == parity) != (has_changed && is_concerned)))
+        };
+        if let Some(reward) = reward {
+            let window = &mut self.earned[usize::from(is_concerned)][(self.steps / WINDOW) as usize];
+            *window = [window[0] + 1, window[1] + u64::from(0 < reward)];
+        }
+        (self.time, self.steps) = (self.time + 1, self.steps + 1);
+        Ok(Outcome { reward: reward.unwrap_or(0), done: reward.is_some(), bad: false })
+    }
+}
+
+/// Plays a world that turns, with alarms or without.
+fn turned(task: Task, seed: u64, alarms: bool) -> (Turned, Vec<String>) {
+    let mut world = Turned::new(task, seed);
+    let settings = Settings { budget: BUDGET - 64, ..Settings::new(seed) };
+    let settings = settings.with(|config| (config.until_budget, config.alarms) = (true, alarms));
+    let solution = solve_world(&mut world, settings, &mut |_| true).expect("this world does not fail");
+    let words = |decision: &bem_engine::learner::Decision| format!("{} {}", decision.steps, decision.words);
+    (world, solution.decisions.iter().map(words).collect())
+}
+
+/// Checks that a structure is learned again within so many steps after what it does has become wrong, and is not without alarms.
+fn check(task: Task, within: u64) {
+    for seed in 1..=3 {
+        let (world, patches) = turned(task, seed, true);
+        let told = world.shares(0, true);
+        let before = told[(CHANGE / WINDOW) as usize - 1];
+        assert!(950 <= before, "seed {seed} has not learned the world before the change: {told:?}");
+        let is_back = world.is_back_after().is_some_and(|steps| steps <= within);
+        assert!(is_back, "seed {seed}: {told:?}, {patches:#?}");
+        // Where the answers have not changed, what acted goes on, and only what is explored costs something.
+        let same = world.shares(CHANGE, false);
+        let stays = task != Task::InvertedInOneContext || same[2..].iter().all(|share| 950 <= *share);
+        assert!(stays, "seed {seed} loses what has not changed: {same:?}");
+    }
+    let (world, _) = turned(task, 1, false);
+    let told = world.shares(CHANGE, true);
+    assert!(world.is_back_after().is_none_or(|steps| within < steps), "without alarms: {told:?}");
+}
+
+#[test]
+fn a_structure_whose_answers_are_all_inverted_is_learned_again() {
+    check(Task::Inverted, 3_000);
+}
+
+#[test]
+fn a_structure_that_is_wrong_in_one_context_is_mended_there() {
+    check(Task::InvertedInOneContext, 3_000);
+}
+
+#[test]
+fn a_corridor_whose_paying_end_moves_is_learned_again() {
+    check(Task::Corridor, 4_000);
 }

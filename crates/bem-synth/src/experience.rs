@@ -169,6 +169,16 @@ impl Experience {
         Some(episode)
     }
 
+    /// Forgets all episodes before this one: they are of a world that has changed since.
+    pub fn forget_before(&mut self, serial: u64) {
+        let later = self.episodes.split_off(&serial);
+        for episode in core::mem::replace(&mut self.episodes, later).values() {
+            let class = &mut self.classes[usize::from(!episode.has_draws())];
+            class.serials.pop_front();
+            class.steps -= episode.steps.len();
+        }
+    }
+
     /// Puts an episode back that was taken out, at its own place; whether there is room for it.
     pub fn put_back(&mut self, episode: Episode) -> bool {
         if self.steps_max < self.step_count() + episode.steps.len()
@@ -256,6 +266,22 @@ mod tests {
         assert_eq!(ring.episodes().map(|held| held.serial).collect::<Vec<_>>(), [2, 3]);
         ring.push(episode(4, 11));
         assert_eq!(ring.step_count(), 5);
+    }
+
+    #[test]
+    fn what_came_before_a_change_is_forgotten_in_both_classes() {
+        let mut ring = Experience::new(100);
+        for serial in 1..10 {
+            let mut episode = episode(serial, serial as usize);
+            episode.steps.iter_mut().for_each(|step| step.uniform = serial % 2 == 0);
+            ring.push(episode);
+        }
+        ring.forget_before(6);
+        assert_eq!(ring.episodes().map(|held| held.serial).collect::<Vec<_>>(), [6, 7, 8, 9]);
+        assert_eq!((ring.step_count(), ring.latest(100).len()), (30, 4));
+        assert!(ring.take_out(7).is_some() && ring.step_count() == 23);
+        ring.forget_before(100);
+        assert_eq!((ring.step_count(), ring.episode_count()), (0, 0));
     }
 
     #[test]

@@ -330,10 +330,13 @@ impl Learner {
         if matches!(self.phase, Phase::Measure(_)) {
             return self.take_rollout(seed, turn, episode, witness);
         }
-        let total = episode.total();
+        let is_alarmed = turn == Turn::HELD && self.is_alarmed_by(episode.total());
+        let changed = self.changed_since(turn, &episode, is_alarmed);
         self.gather(turn, episode, witness);
-        if turn == Turn::HELD && self.is_alarmed_by(total) {
-            self.open_watch_contest();
+        match changed {
+            Some(since) => self.meet_change(since),
+            None if is_alarmed => self.open_watch_contest(),
+            None => {}
         }
     }
 

@@ -114,6 +114,12 @@ impl Candidates {
         self.tested.remove(&policy.digest());
     }
 
+    /// The world has changed: what was measured may be right now, and what was found may be wrong.
+    pub(super) fn forget(&mut self) {
+        self.tested.clear();
+        self.undecided.clear();
+    }
+
     /// A round of decisions begins about what a search has found.
     pub(super) fn open_round(&mut self) {
         self.tested_before = Some(self.tested.len() as u64);

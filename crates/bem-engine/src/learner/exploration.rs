@@ -316,6 +316,14 @@ impl Exploration {
         }
     }
 
+    /// The whole world may have changed: nothing that was counted is believed, and as much may be explored as at the start.
+    pub(super) fn reopen_widely(&mut self) {
+        self.changes += 1;
+        (self.settled, self.acting) = (false, Returns::default());
+        (self.explorer, self.known, self.hoped) = (None, false, None);
+        self.at_gain = self.explored;
+    }
+
     /// Writes the canonical bytes.
     pub(super) fn encode(&self, writer: &mut Writer) {
         encode_option(writer, self.explorer.as_ref(), Explorer::encode);

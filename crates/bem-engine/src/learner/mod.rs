@@ -7,10 +7,10 @@
 //! incumbent and cannot answer. Same seed, same history.
 //!
 //! Each part of it has one owner with private fields that encodes itself: the machine (`machinery`), what is known of what acts
-//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), whether contexts have changed (`drift`), what must not be fallen below
-//! (`floor`), the unit that a
-//! scheduler has chosen (`pacing`), the pairs that are played (`gate`), chain and numbers (`history`). What happens in a unit is
-//! told where it happens: `act`, `search`, `contexts`, `guarding`, `planning`, `gate`, `watch`.
+//! (`standing`), who waits and who was measured (`candidates`), what is played for knowledge (`exploration`), whether contexts
+//! (`drift`) or the world (`constancy`) have changed, what must not be fallen below (`floor`), the unit that a scheduler has
+//! chosen (`pacing`), the pairs that are played (`gate`), chain and numbers (`history`). What happens in a unit is told where
+//! it happens: `act`, `search`, `contexts`, `guarding`, `planning`, `gate`, `watch`.
 //!
 //! ```text
 //! Start -> Judge -> Collect -> Judge -> Measure -> Judge ... -> Collect ... -> Over
@@ -22,6 +22,7 @@ mod act;
 mod apart;
 mod candidates;
 mod claim;
+mod constancy;
 mod contexts;
 mod counterexample;
 mod drift;
@@ -59,6 +60,7 @@ pub use bem_synth::told::{Label, Told};
 
 use self::act::Flight;
 use self::candidates::Candidates;
+use self::constancy::Constancy;
 use self::drift::Drift;
 use self::exploration::Exploration;
 use self::floor::Floor;
@@ -272,6 +274,8 @@ pub struct Learner {
     exploration: Exploration,
     /// Whether the world behind a context has changed.
     drift: Drift,
+    /// Whether what acts goes on earning what it earned.
+    constancy: Constancy,
     /// What must not be fallen below while it is learned, if anything.
     floor: Option<Floor>,
     /// What people said.
@@ -349,6 +353,7 @@ impl Learner {
             candidates: Candidates::new(),
             exploration: Exploration::default(),
             drift: Drift::default(),
+            constancy: Constancy::default(),
             floor: None,
             hearing: Hearing::default(),
             offered: Offered::default(),
@@ -422,7 +427,10 @@ impl Learner {
 
     /// Counts a change of what acts when frozen, whoever made it.
     fn notice_acting(&mut self) {
-        self.tally.acting_changes += u32::from(self.machinery.has_changed());
+        if self.machinery.has_changed() {
+            self.tally.acting_changes += 1;
+            self.constancy.begin_anew();
+        }
     }
 
     fn do_unit(

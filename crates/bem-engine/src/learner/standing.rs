@@ -167,6 +167,13 @@ impl Standing {
         self.previous.as_ref().map(|(_, candidate)| candidate)
     }
 
+    /// The world has changed under it: what it earned and what it was promised to earn were of another one. It is not the patch
+    /// that has failed, so that there is nothing to take back.
+    pub(super) fn outlive(&mut self, steps: u64) {
+        (self.realised, self.streak, self.last_gain) = (Realised::default(), 0, steps);
+        self.alarm = None;
+    }
+
     /// Compares a return of the incumbent with what was promised; an alarm is raised once.
     pub(super) fn is_alarmed_by(&mut self, total: i64, span: i64) -> bool {
         let is_alarmed = self.alarm.as_mut().is_some_and(|alarm| alarm.observe(total, span));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version, settings, shape,
-//! machine with its patches, tally, standing, candidates, exploration, drift, floor, library, history, random streams,
+//! machine with its patches, tally, standing, candidates, exploration, drift, constancy, floor, library, history, random streams,
 //! workload, phase, flight, experience, if people said anything how many labels were looked at and what was measured for them,
 //! and if anything was offered how much of it
 //! ```
@@ -16,6 +16,7 @@
 mod flight;
 
 use super::candidates::Candidates;
+use super::constancy::Constancy;
 use super::drift::Drift;
 use super::exploration::Exploration;
 use super::floor::Floor;
@@ -41,10 +42,12 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 /// The oldest version that a service may have saved. What came after such a state are inputs, which are played again and
 /// compared, so that another learner is noticed. A run has no such inputs and is not gone on with.
 const VERSION_SERVED: u32 = 8;
+/// The version from which on it is said what acts has earned so far, so that a change is noticed.
+const SAYS_CONSTANCY: u32 = 14;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,6 +129,9 @@ impl SavedLearner {
         learner.candidates = Candidates::decode(shape, &mut reader)?;
         learner.exploration = Exploration::decode(shape, version, &mut reader)?;
         learner.drift = Drift::decode(&mut reader)?;
+        if SAYS_CONSTANCY <= version {
+            learner.constancy = Constancy::decode(&mut reader)?;
+        }
         learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;
         learner.history = History::decode(&mut reader)?;
@@ -182,6 +188,7 @@ impl Learner {
         self.candidates.encode(&mut writer);
         self.exploration.encode(&mut writer);
         self.drift.encode(&mut writer);
+        self.constancy.encode(&mut writer);
         encode_option(&mut writer, self.floor.as_ref(), Floor::encode);
         encode_list(&mut writer, self.library.iter(), Machine::encode);
         self.history.encode(&mut writer);
