@@ -3,10 +3,11 @@
 //! Of every block of the machine's trace the first records are kept as they are (bucket, member, cost), and of the episodes
 //! those whose number is a power of two, so that both cost less than a byte a step in long units. What change detection
 //! reset is kept up to a bound.
-//! Where nobody will write a ledger, neither is kept, so that a long run needs no more memory for it.
+//! Where nobody will write a ledger, neither is kept, so that a long run needs no more memory for it. Where a ledger holds what
+//! has happened so far, patches alone are kept, so that what is put away does not grow with the steps.
 //! All of it is plain data, so that a learner can be put away in the middle and its chronicle with it. Only a patch that
 //! was accepted brings its proofs along; of a refused one the ledger keeps a digest of the reasons.
-//! Clauses: LOG-1, SCC-4; decisions D-16, D-20.
+//! Clauses: LOG-1, SCC-4; decisions D-16, D-20, D-308.
 
 use crate::codec::{decode_option, encode_option};
 use crate::learner::Decision;
@@ -103,6 +104,10 @@ pub enum Happening {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chronicle {
     happenings: Vec<Happening>,
+    /// How many happenings a ledger holds already. Of these only the patches are still here, in front.
+    written: u64,
+    /// How many patches these are.
+    written_patches: usize,
     sealer: Sealer,
     /// The highest return of an episode so far.
     best: Option<i64>,
@@ -122,6 +127,8 @@ impl Chronicle {
     pub fn new() -> Chronicle {
         Chronicle {
             happenings: Vec::new(),
+            written: 0,
+            written_patches: 0,
             sealer: Sealer::new(0),
             best: None,
             resets: 0,
@@ -205,9 +212,66 @@ impl Chronicle {
         })
     }
 
-    /// What happened so far, what waits to be sealed not included.
+    /// What happened so far, what waits to be sealed not included. Of what a ledger holds already only the patches.
     pub fn happenings(&self) -> &[Happening] {
         &self.happenings
+    }
+
+    /// Steps that the learner had taken at the end of the latest episode.
+    pub fn end(&self) -> u64 {
+        self.sealer.end()
+    }
+
+    /// How many happenings a ledger holds already.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// What no ledger holds yet.
+    pub fn unwritten(&self) -> &[Happening] {
+        &self.happenings[self.written_patches..]
+    }
+
+    /// A ledger holds everything now: patches are kept, and all else is let go.
+    pub fn write_off(&mut self) {
+        self.written += self.unwritten().len() as u64;
+        self.happenings.retain(|happening| matches!(happening, Happening::Patch(_)));
+        self.written_patches = self.happenings.len();
+    }
+
+    /// The same as if no ledger held anything. `held` is what a ledger holds, in order, nothing standing for a patch; nothing
+    /// where that is not what was written.
+    pub fn whole(mut self, held: Vec<Option<Happening>>) -> Option<Chronicle> {
+        if held.len() as u64 != self.written {
+            return None;
+        }
+        let later = self.happenings.split_off(self.written_patches);
+        let mut patches = core::mem::take(&mut self.happenings).into_iter();
+        for happening in held {
+            self.happenings.push(happening.or_else(|| patches.next())?);
+        }
+        if patches.next().is_some() {
+            return None;
+        }
+        self.happenings.extend(later);
+        Some(Chronicle { written: 0, written_patches: 0, ..self })
+    }
+
+    /// Writes how much of it a ledger holds already, beside [`Chronicle::encode`].
+    pub(crate) fn encode_written(&self, writer: &mut Writer) {
+        writer.u64(self.written);
+        writer.length(self.written_patches);
+    }
+
+    /// Reads back how much of it a ledger holds already.
+    pub(crate) fn decode_written(mut self, reader: &mut Reader<'_>) -> Result<Chronicle, DecodeError> {
+        let wrong = reader.error("more is written of a chronicle than has happened");
+        (self.written, self.written_patches) = (reader.u64()?, reader.u32()? as usize);
+        let front = self.happenings.get(..self.written_patches);
+        let is_right = |front: &[Happening]| {
+            front.len() as u64 <= self.written && front.iter().all(|one| matches!(one, Happening::Patch(_)))
+        };
+        if front.is_some_and(is_right) { Ok(self) } else { Err(wrong) }
     }
 
     /// Writes the canonical bytes.
@@ -265,7 +329,8 @@ impl Chronicle {
         }
         let sealer = Sealer::decode(reader)?;
         let (best, resets) = (decode_option(reader, Reader::i64)?, reader.u32()?);
-        Ok(Chronicle { happenings, sealer, best, resets, forgets_play: false })
+        let (written, written_patches) = (0, 0);
+        Ok(Chronicle { happenings, written, written_patches, sealer, best, resets, forgets_play: false })
     }
 }
 
@@ -472,6 +537,41 @@ mod tests {
             _ => None,
         });
         assert_eq!(last, Some(2 * 65_536));
+    }
+
+    #[test]
+    fn what_a_ledger_holds_is_let_go_and_comes_back_from_there() {
+        let whole = example();
+        let all = whole.happenings().iter().cloned();
+        let held: Vec<_> =
+            all.map(|one| Some(one).filter(|one| !matches!(one, Happening::Patch(_)))).collect();
+        let mut short = whole.clone();
+        short.write_off();
+        assert_eq!((short.written(), short.happenings().len(), short.unwritten().len()), (7, 1, 0));
+        // What comes later is not written.
+        short.seal();
+        assert_eq!((short.unwritten().len(), short.happenings().len()), (1, 2));
+        let mut writer = Writer::new();
+        short.encode(&mut writer);
+        short.encode_written(&mut writer);
+        let bytes = writer.into_bytes();
+        let mut reader = Reader::new(&bytes);
+        let read = Chronicle::decode(&mut reader).and_then(|read| read.decode_written(&mut reader));
+        assert_eq!(read, Ok(short.clone()));
+        let mut sealed = whole;
+        sealed.seal();
+        assert_eq!(short.clone().whole(held.clone()), Some(sealed));
+        assert_eq!(short.clone().whole(held[1..].to_vec()), None);
+        // A patch more or less than is here.
+        let mut other = held.clone();
+        other.swap_remove(0);
+        other.push(None);
+        assert_eq!(short.whole(other), None);
+        let mut forged = bytes.clone();
+        let place = forged.len() - 4;
+        forged[place] = 9;
+        let mut reader = Reader::new(&forged);
+        assert!(Chronicle::decode(&mut reader).and_then(|read| read.decode_written(&mut reader)).is_err());
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub mod session;
 pub mod shard;
 pub mod solve;
 pub mod start;
-mod suspend;
+pub mod suspend;
 pub mod world_file;
 pub mod worlds;
 

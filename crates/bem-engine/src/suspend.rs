@@ -1,10 +1,11 @@
 //! A lesson put away in the middle: the learner's bytes, and what its evaluator had seen and written down.
 //!
 //! Decisions that were made before keep their words and their evidence; their proofs are in the chronicle already.
-//! Must not know files. Clauses: LOG-4; decision D-19.
+//! What a ledger holds already of it may be taken out ([`write_off`]) and put back ([`whole`]).
+//! Must not know files. Clauses: LOG-4; decisions D-19, D-308.
 
 use crate::agent::Agent;
-use crate::chronicle::Chronicle;
+use crate::chronicle::{Chronicle, Happening};
 use crate::codec::{decode_list, decode_option, encode_list, encode_option};
 use crate::evaluate::Evaluation;
 use crate::learner::{Decision, EvidenceBasis};
@@ -20,7 +21,7 @@ use bem_synth::experience::Episode;
 use bem_synth::policy::Policy;
 use std::collections::VecDeque;
 
-const FORMAT: &str = "bem lesson 5";
+const FORMAT: &str = "bem lesson 6";
 /// Episodes that are gathered at most, the latest.
 const GATHERED_MAX: usize = 48;
 
@@ -107,6 +108,7 @@ impl Seen {
         encode_curve(&self.curve, &mut writer);
         encode_decisions(&self.decisions, &mut writer);
         self.chronicle.encode(&mut writer);
+        self.chronicle.encode_written(&mut writer);
         self.online.encode(&mut writer);
         encode_list(&mut writer, self.gathered.iter(), Episode::encode);
         writer.into_bytes()
@@ -125,12 +127,32 @@ impl Seen {
         let (first_to_99, solved_since) = (steps()?, steps()?);
         let curve = decode_curve(&mut reader)?;
         let decisions = decode_decisions(&mut reader)?;
-        let chronicle = Chronicle::decode(&mut reader)?;
+        let chronicle = Chronicle::decode(&mut reader)?.decode_written(&mut reader)?;
         let online = Online::decode(&mut reader)?;
         let gathered = decode_list(&mut reader, Episode::decode)?.into();
         reader.finish()?;
         Ok((Seen { last, first_to_99, solved_since, curve, decisions, chronicle, online, gathered }, learner))
     }
+}
+
+/// The chronicle of a lesson that was put away, and the lesson's bytes once a ledger holds all of it.
+pub fn write_off(lesson: &[u8]) -> Result<(Chronicle, Vec<u8>), DecodeError> {
+    let (mut seen, learner) = Seen::take_up(lesson)?;
+    let chronicle = seen.chronicle.clone();
+    seen.chronicle.write_off();
+    Ok((chronicle, seen.put_away(learner)))
+}
+
+/// How many happenings of a lesson that was put away a ledger holds already; nothing where it cannot be read.
+pub fn written(lesson: &[u8]) -> Option<u64> {
+    Seen::take_up(lesson).ok().map(|(seen, _)| seen.chronicle.written())
+}
+
+/// A lesson with what a ledger holds of it put back, so that it can go on beside another one; nothing where the two do not fit.
+pub(crate) fn whole(lesson: &[u8], held: Vec<Option<Happening>>) -> Option<Vec<u8>> {
+    let (seen, learner) = Seen::take_up(lesson).ok()?;
+    let chronicle = seen.chronicle.whole(held)?;
+    Some(Seen { chronicle, ..seen }.put_away(learner))
 }
 
 /// Writes a learning curve.

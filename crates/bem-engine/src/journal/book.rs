@@ -1,13 +1,15 @@
 //! What the entries of a climb's ledger amount to, and which entries a unit of work makes.
 //!
 //! The tables EXPERT, TEACH, WORK and CFG are kept as the entries leave them, so that every entry carries their roots.
-//! Must not know whether entries are written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4.
+//! Must not know whether entries are written or compared: that is the [`Sink`]'s. Clauses: LOG-1, LOG-3, SCC-4;
+//! decision D-308.
 
 use super::entries::{Place, Sink, StoredPatch, structure_after};
-use crate::chronicle::{EpisodeNote, Happening, PatchNote, ResetNote, StepSample};
+use crate::chronicle::{Chronicle, EpisodeNote, Happening, PatchNote, ResetNote, StepSample};
 use crate::climb::practice::Programs;
 use crate::climb::{Climb, Purpose, Track, Unit, UnitBegin, UnitResult};
 use crate::learner::{Barriers, Scheduled};
+use crate::payload::Payload;
 use bem_base::digest::{Digest, hash, hash_parts};
 use bem_base::encode::Writer;
 use bem_base::environment::Shape;
@@ -19,11 +21,13 @@ use bem_ledger::entry::{
     Entry, PatchEvent, PatchKind, PatchStatus, Proven, ResetCause, StepBlock, Table, TableEdit, UnitEnd,
     event_code,
 };
+use bem_ledger::log::read_blob;
 use bem_ledger::reader::EntryReader;
 use bem_ledger::store::Store;
 use bem_ledger::tables::Tables;
 use bem_machine::config::GenesisConfig;
 use bem_machine::machine::MachineError;
+use core::ops::Range;
 use std::collections::BTreeMap;
 
 /// What the entries so far amount to.
@@ -46,6 +50,19 @@ pub(super) struct Book {
     parameters: u32,
     /// The structure of each family's part of the machine.
     pub(super) twins: BTreeMap<usize, Twin>,
+    /// Happenings of a unit that has begun and not ended, as far as they are written; nothing between two units.
+    pub(super) open: Option<u64>,
+}
+
+/// The unit that happenings are of.
+#[derive(Clone, Copy, Debug)]
+pub struct UnderWay<'a> {
+    /// The unit.
+    pub unit: &'a Unit,
+    /// The seed of its instance.
+    pub seed: u64,
+    /// The shape of its worlds.
+    pub shape: &'a Shape,
 }
 
 impl Book {
@@ -55,22 +72,59 @@ impl Book {
         let parameters = climb.config().parameters.words().len() as u32;
         let twins = twins_of(climb);
         let mut book = Book { templates, parameters, twins, ..Book::default() };
-        let mut reader = EntryReader::open(store)?;
-        while reader.position() < count {
-            let index = reader.position();
-            let Some(bytes) = reader.next(store)? else { break };
-            let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
-            match entry {
-                Entry::Patch(patch) => {
-                    book.set_all(&patch.edits);
-                    book.serial = patch.serial;
+        entries_of(store, 0..count, |_, entry| {
+            book.take(&entry);
+            Ok(())
+        })?;
+        Ok(book)
+    }
+
+    /// An entry of a unit that the climb has taken in, or of none.
+    fn take(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Patch(patch) => {
+                self.set_all(&patch.edits);
+                self.serial = patch.serial;
+            }
+            Entry::Tables { edits, .. } => self.set_all(edits),
+            Entry::Event { code: event_code::UNIT_END, .. } => self.units += 1,
+            _ => {}
+        }
+    }
+
+    /// The same after the entries of a unit that goes on, from its begin on.
+    pub(super) fn with_unit<S: Store>(
+        mut self,
+        store: &mut S,
+        entries: Range<u64>,
+        climb: &Climb,
+    ) -> Result<Book, LedgerError> {
+        let mut patches = Vec::new();
+        let mut track = 0;
+        entries_of(store, entries, |index, entry| {
+            let broken = |reason: String| LedgerError::Broken { entry: index, reason };
+            match &entry {
+                Entry::Event { code: event_code::UNIT_BEGIN, payload, .. } => {
+                    let begin = UnitBegin::from_bytes(payload).map_err(|error| broken(error.to_string()))?;
+                    track = begin.unit.track;
+                    let begun = self.begin_world(track, &climb.config().parameters, &begin.shape);
+                    begun.map_err(|error| broken(error.to_string()))?;
+                    self.open = Some(0);
                 }
-                Entry::Tables { edits, .. } => book.set_all(&edits),
-                Entry::Event { code: event_code::UNIT_END, .. } => book.units += 1,
+                Entry::Patch(patch) => patches.push((index, patch.kind, patch.status, patch.payload)),
                 _ => {}
             }
+            self.take(&entry);
+            self.open = self.open.map(|written| written + u64::from(is_happening(&entry)));
+            Ok(())
+        })?;
+        for (index, kind, status, payload) in patches {
+            let broken = |reason: String| LedgerError::Broken { entry: index, reason };
+            let twin =
+                self.twins.get_mut(&track).ok_or_else(|| broken("a patch outside a unit".to_string()))?;
+            follow(store, twin, (kind, status, &payload)).map_err(broken)?;
         }
-        Ok(book)
+        Ok(self)
     }
 
     pub(super) fn set_all(&mut self, edits: &[TableEdit]) {
@@ -197,7 +251,74 @@ impl Book {
         sink.append(&Entry::Event { step, code: event_code::LOGGED, values, payload })
     }
 
-    /// Everything of one unit. The climb has taken it in already.
+    /// Begins a unit, if it has not begun; `step` is where.
+    fn begin(
+        &mut self,
+        sink: &mut impl Sink,
+        UnderWay { unit, seed, shape }: UnderWay<'_>,
+        climb: &Climb,
+        step: u64,
+    ) -> Result<(), LedgerError> {
+        if self.open.is_some() {
+            return Ok(());
+        }
+        sink.append(&Entry::Event {
+            step,
+            code: event_code::UNIT_BEGIN,
+            values: place_of(unit).to_vec(),
+            payload: UnitBegin { unit: unit.clone(), shape: shape.clone() }.to_bytes(),
+        })?;
+        let begun = self.begin_world(unit.track, &climb.config().parameters, shape);
+        let edits = begun.expect("the learner has begun with this world");
+        if !edits.is_empty() {
+            self.set_all(&edits);
+            sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })?;
+        }
+        Book::asked(sink, (unit, seed), climb, step)?;
+        self.open = Some(0);
+        Ok(())
+    }
+
+    /// What has happened in a unit and is not written yet; `step` is where the unit begins.
+    pub(super) fn so_far(
+        &mut self,
+        sink: &mut impl Sink,
+        under_way: UnderWay<'_>,
+        chronicle: &Chronicle,
+        (climb, step): (&Climb, u64),
+    ) -> Result<(), LedgerError> {
+        self.begin(sink, under_way, climb, step)?;
+        assert_eq!(self.open, Some(chronicle.written()), "what is written is what the chronicle says");
+        for happening in chronicle.unwritten() {
+            self.happening(sink, (under_way.unit, under_way.seed), happening)?;
+        }
+        self.open = Some(chronicle.written() + chronicle.unwritten().len() as u64);
+        Ok(())
+    }
+
+    fn happening(
+        &mut self,
+        sink: &mut impl Sink,
+        (unit, seed): (&Unit, u64),
+        happening: &Happening,
+    ) -> Result<(), LedgerError> {
+        match happening {
+            Happening::Play(block) => sink.append(&Entry::Play(block.clone())),
+            Happening::Patch(note) => self.patch(sink, unit.track, note),
+            Happening::Steps(StepSample { first_step, records }) => {
+                let (first_step, records) = (*first_step, records.clone());
+                let experience = Vec::new();
+                sink.append(&Entry::StepBlock(StepBlock { first_step, records, experience }))
+            }
+            Happening::Episode(note) => sink.append(&episode(note, task_id(unit, seed))),
+            Happening::Reset(ResetNote { step, bucket, rose }) => {
+                let cause = if *rose { ResetCause::LossRose } else { ResetCause::LossFell };
+                sink.append(&reset(unit.track, *step, *bucket, cause))
+            }
+        }
+    }
+
+    /// Everything of one unit that is not written yet. The climb has taken it in already.
     pub(super) fn unit(
         &mut self,
         sink: &mut impl Sink,
@@ -207,36 +328,8 @@ impl Book {
         let (unit, solution) = (&result.unit, &result.solution);
         let taken = solution.learned.tally.steps;
         let place = place_of(unit);
-        sink.append(&Entry::Event {
-            step: climb.steps() - taken,
-            code: event_code::UNIT_BEGIN,
-            values: place.to_vec(),
-            payload: UnitBegin { unit: unit.clone(), shape: result.shape().clone() }.to_bytes(),
-        })?;
-        let begun = self.begin_world(unit.track, &climb.config().parameters, result.shape());
-        let edits = begun.expect("the learner has begun with this world");
-        if !edits.is_empty() {
-            self.set_all(&edits);
-            let step = climb.steps() - taken;
-            sink.append(&Entry::Tables { step, edits, roots: self.tables.roots() })?;
-        }
-        Book::asked(sink, (unit, result.seed), climb, climb.steps() - taken)?;
-        for happening in solution.chronicle.happenings() {
-            match happening {
-                Happening::Play(block) => sink.append(&Entry::Play(block.clone()))?,
-                Happening::Patch(note) => self.patch(sink, unit.track, note)?,
-                Happening::Steps(StepSample { first_step, records }) => {
-                    let (first_step, records) = (*first_step, records.clone());
-                    let experience = Vec::new();
-                    sink.append(&Entry::StepBlock(StepBlock { first_step, records, experience }))?;
-                }
-                Happening::Episode(note) => sink.append(&episode(note, task_id(unit, result.seed)))?,
-                Happening::Reset(ResetNote { step, bucket, rose }) => {
-                    let cause = if *rose { ResetCause::LossRose } else { ResetCause::LossFell };
-                    sink.append(&reset(unit.track, *step, *bucket, cause))?;
-                }
-            }
-        }
+        let under_way = UnderWay { unit, seed: result.seed, shape: result.shape() };
+        self.so_far(sink, under_way, &solution.chronicle, (climb, climb.steps() - taken))?;
         self.templates_of(sink, unit.track, climb)?;
         let Scheduled { units, alarms } = solution.learned.scheduled;
         let Barriers { passed, moved } = solution.learned.barriers;
@@ -250,7 +343,7 @@ impl Book {
         let score = solution.score().map_or(0, |score| score.to_raw());
         let outcome = [i64::from(solution.is_solved()), score, policy.gates() as i64, taken as i64];
         let (chain, words) = (solution.learned.chain_head, solution.learned.words.clone());
-        self.units += 1;
+        (self.units, self.open) = (self.units + 1, None);
         sink.append(&Entry::Event {
             step: climb.steps(),
             code: event_code::UNIT_END,
@@ -354,6 +447,57 @@ pub(super) fn place_of(unit: &Unit) -> [i64; 5] {
         Purpose::Practice { template } => (2, i64::from(template.0), 0),
     };
     [unit.track as i64, i64::from(unit.number), purpose, which, attempt]
+}
+
+/// Goes through some of the entries of a ledger.
+pub(super) fn entries_of<S: Store>(
+    store: &mut S,
+    entries: Range<u64>,
+    mut take: impl FnMut(u64, Entry) -> Result<(), LedgerError>,
+) -> Result<(), LedgerError> {
+    let mut reader = EntryReader::open(store)?;
+    while reader.position() < entries.end {
+        let index = reader.position();
+        let Some(bytes) = reader.next(store)? else { break };
+        if entries.start <= index {
+            let entry = Entry::from_bytes(bytes).map_err(|source| LedgerError::Entry { index, source })?;
+            take(index, entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an entry of a unit under way is a happening, and not what follows from one.
+pub(super) fn is_happening(entry: &Entry) -> bool {
+    match entry {
+        Entry::Play(_) | Entry::StepBlock(_) | Entry::Episode { .. } | Entry::Patch(_) => true,
+        Entry::Reset { cause, .. } => *cause != ResetCause::Commanded,
+        _ => false,
+    }
+}
+
+/// A decision that is recorded, and what it makes of the structure before it.
+fn follow<S: Store>(
+    store: &mut S,
+    twin: &mut Twin,
+    (kind, status, payload): (PatchKind, PatchStatus, &Digest),
+) -> Result<(), String> {
+    match status {
+        PatchStatus::Applied => {
+            let bytes = read_blob(store, payload).map_err(|error| format!("the patch: {error}"))?;
+            let payload = Payload::from_bytes(&bytes).map_err(|error| format!("the patch: {error}"))?;
+            let (patch, _) = payload.accepted.ok_or("a patch in force whose payload holds none")?;
+            twin.follow(&patch).map_err(|error| format!("the patch: {error}"))
+        }
+        PatchStatus::RolledBack => {
+            let kind = bem_evolve::patch::PatchKind::ALL[kind as usize];
+            match twin.take_back(kind).map_err(|error| error.to_string())? {
+                true => Ok(()),
+                false => Err("a patch is taken back that is not the latest in force".to_string()),
+            }
+        }
+        PatchStatus::Pending | PatchStatus::Verified | PatchStatus::Rejected => Ok(()),
+    }
 }
 
 /// The structures that a climb brings along.

@@ -1,10 +1,10 @@
 //! A climb's history in a ledger: tables at the start, then every unit with what was played, proven and installed.
 //!
 //! A unit's entries are written together when it has been taken in, so that the order of units is the order of the
-//! ledger, whatever the threads did. What a climb writes follows from its configuration and the order of units alone:
+//! ledger, whatever the threads did; where there is one unit alone, what has happened is written as it goes on (`under_way`). What a climb writes follows from its configuration and the order of units alone:
 //! [`Replay`] plays the units again in the recorded order and compares every entry. After a crash the newest sound
 //! snapshot is taken, and units that are recorded after it are played again and compared, not written twice.
-//! Must not know files, keys on disk or clocks. Clauses: LOG-1 to LOG-5, SCC-9; decisions D-16, D-17, D-20.
+//! Must not know files, keys on disk or clocks. Clauses: LOG-1 to LOG-5, SCC-9; decisions D-16, D-17, D-20, D-308.
 
 mod book;
 mod conditions;
@@ -12,9 +12,12 @@ pub mod entries;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod under_way;
 
+pub use book::UnderWay;
 pub use conditions::RunConditions;
 pub use replay::Replay;
+pub use under_way::whole_lesson;
 
 use crate::climb::{Climb, ClimbError, Unit, UnitResult};
 use bem_base::digest::{Digest, hash, hash_parts};
@@ -30,6 +33,7 @@ use bem_ledger::snapshot::{Part, Snapshot, latest_snapshot};
 use bem_ledger::store::Store;
 use book::Book;
 use entries::Sink;
+use under_way::Begun;
 
 /// Name of the snapshot's part that holds the climb; every other part is a unit that was put away in the middle.
 pub const CLIMB_PART: &str = "climb";
@@ -102,6 +106,8 @@ pub struct Journal<S> {
     saved: u64,
     /// Steps when the last unit was written.
     steps: u64,
+    /// Where the unit under way begins.
+    begun: Option<Begun>,
 }
 
 /// A journal that was opened, with everything needed to go on.
@@ -144,7 +150,8 @@ impl<S: Store> Journal<S> {
             log.append(&Entry::Event { step, code: event_code::RESTORED, values, payload })?;
         }
         let sink = LogSink { log, recorded: None };
-        let mut journal = Journal { sink, book: Book::default(), saved: 0, steps: climb.steps() };
+        let mut journal =
+            Journal { sink, book: Book::default(), saved: 0, steps: climb.steps(), begun: None };
         journal.book.boot(&mut journal.sink, climb)?;
         journal.book.programs(&mut journal.sink, climb)?;
         journal.save(climb, Vec::new())?;
@@ -179,12 +186,12 @@ impl<S: Store> Journal<S> {
         next: u64,
     ) -> Result<Journal<S>, JournalError> {
         let (mut log, _) = Log::open(store, signer, options)?;
-        let book = Book::read(log.store_mut(), next, climb)?;
+        let (book, begun) = under_way::read(log.store_mut(), next, climb)?;
         let recorded = Some(Comparison::open(log.store_mut(), next)?);
         let mut sink = LogSink { log, recorded };
         // What comes from outside after the snapshot does not make it older.
         let saved = if sink.is_recorded()? { next } else { sink.log.size() };
-        Ok(Journal { sink, book, saved, steps: climb.steps() })
+        Ok(Journal { sink, book, saved, steps: climb.steps(), begun })
     }
 
     /// The next unit that the record holds and the climb does not: it must be worked on before any other.
@@ -200,6 +207,7 @@ impl<S: Store> Journal<S> {
 
     /// Writes a unit that the climb has taken in, acknowledges it, and saves the climb if that is due.
     pub fn unit(&mut self, result: &UnitResult, climb: &Climb) -> Result<(), JournalError> {
+        self.agree_with(&result.solution.chronicle)?;
         self.book.unit(&mut self.sink, result, climb)?;
         let mark = |steps: u64| steps / STEPS_A_SNAPSHOT;
         let due = self.book.units.is_multiple_of(UNITS_A_SNAPSHOT) || mark(self.steps) != mark(climb.steps());

@@ -1,7 +1,10 @@
 //! Histories cut off anywhere, damaged, replayed and audited.
 
 use super::*;
-use crate::climb::ClimbConfig;
+use crate::climb::{ClimbConfig, Worked};
+use crate::learner::Settings;
+use crate::suspend::{write_off, written};
+use crate::worlds::Catalog;
 use bem_base::encode::Writer;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::entry::{Table, TableEdit};
@@ -153,4 +156,118 @@ fn work_holds_the_parameters_in_force_and_cfg_commits_to_them() {
     let blob = &store.files[&format!("blob-{}", genesis.configuration)];
     assert!(blob.windows(bytes.as_bytes().len()).any(|part| part == bytes.as_bytes()));
     assert_eq!(*Replay::open(store).unwrap().climb().config().parameters, parameters);
+}
+
+/// A climb of one unit that goes on until its budget is spent.
+fn lone() -> Climb {
+    let settings = Settings { budget: 60_000, ..Settings::new(1) };
+    let settings = settings.with(|config| config.until_budget = true);
+    Climb::single("bandit", "contextual_bandit{context_bits=2,noise_bits=2,arms=4}", &settings)
+}
+
+/// Works on the one unit from these bytes on and writes it piece by piece: the store and the lesson after every piece, and the
+/// store at the end. Where nothing is written off, the lesson holds everything.
+fn in_pieces(
+    mut journal: Journal<MemoryStore>,
+    mut lesson: Option<Vec<u8>>,
+    writes_off: bool,
+) -> (Vec<(MemoryStore, Vec<u8>)>, MemoryStore) {
+    let (mut climb, mut pieces) = (lone(), Vec::new());
+    let unit = climb.next(&BTreeSet::new()).unwrap();
+    let game = Catalog.game(&unit.task, climb.assign(&unit).seed).unwrap();
+    loop {
+        let mut looks = 0;
+        let mut go_on = || {
+            looks += 1;
+            looks < 120
+        };
+        match climb.assign(&unit).go_on(lesson.as_deref(), &mut go_on).unwrap() {
+            Worked::Done(result) => {
+                climb.take(&result);
+                journal.unit(&result, &climb).unwrap();
+                journal.save(&climb, Vec::new()).unwrap();
+                return (pieces, journal.into_store());
+            }
+            Worked::PutAway(bytes) if writes_off => {
+                let (chronicle, bytes) = write_off(&bytes).unwrap();
+                let under_way = UnderWay { unit: &unit, seed: climb.config().seed, shape: game.shape() };
+                journal.so_far(under_way, &chronicle, &climb).unwrap();
+                let part = Part { name: "unit_0".to_string(), bytes: bytes.clone() };
+                journal.save(&climb, vec![part]).unwrap();
+                assert_eq!(written(&bytes), Some(journal.written()));
+                pieces.push((journal.sink.log.store_mut().clone(), bytes.clone()));
+                lesson = Some(bytes);
+            }
+            Worked::PutAway(bytes) => {
+                pieces.push((journal.sink.log.store_mut().clone(), bytes.clone()));
+                lesson = Some(bytes);
+            }
+        }
+    }
+}
+
+/// Entries without the markers of snapshots.
+fn derived(mut store: MemoryStore) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut reader = EntryReader::open(&mut store).unwrap();
+    while let Some(bytes) = reader.next(&mut store).unwrap() {
+        let entry = Entry::from_bytes(bytes).unwrap();
+        if !matches!(entry, Entry::Snapshot { .. }) {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+#[test]
+fn a_unit_that_is_written_as_it_goes_on_makes_the_same_entries_and_stays_small() {
+    let (whole, at_once) = in_pieces(create(&lone()), None, false);
+    let (pieces, in_parts) = in_pieces(create(&lone()), None, true);
+    assert!(4 < pieces.len() && pieces.len() == whole.len(), "{}", pieces.len());
+    let want = derived(at_once);
+    assert!(derived(in_parts.clone()) == want);
+    // What is put away does not grow with the steps, as it would if it held what was played.
+    let grown = |pieces: &[(MemoryStore, Vec<u8>)]| {
+        pieces[pieces.len() - 1].1.len() as i64 - pieces[pieces.len() / 2].1.len() as i64
+    };
+    assert!(50_000 < grown(&whole) - grown(&pieces), "{} and {}", grown(&whole), grown(&pieces));
+    assert!(grown(&pieces) < 20_000, "{}", grown(&pieces));
+    let mut replay = Replay::open(in_parts).unwrap();
+    while replay.advance().unwrap().is_some() {}
+    assert_eq!((replay.units(), replay.under_way()), (1, 0));
+    for ((store, lesson), (_, wanted)) in pieces.iter().zip(&whole) {
+        let mut store = store.clone();
+        // Another history can go on with it.
+        let entries = latest_snapshot(&mut store).unwrap().snapshot.unwrap().entries;
+        assert!(whole_lesson(&mut store, entries, lesson).unwrap().as_ref() == Some(wanted));
+        let report = audit(&mut store, None, &mut RunConditions::new()).unwrap();
+        assert_eq!(report.verdict, AuditVerdict::Unanchored);
+        let mut replay = Replay::open(store).unwrap();
+        assert_eq!(replay.advance().unwrap(), None);
+        assert_eq!(replay.progress().0, replay.progress().1);
+        assert!(0 < replay.under_way());
+    }
+}
+
+#[test]
+fn a_unit_that_was_cut_off_goes_on_from_any_of_its_snapshots_or_anew() {
+    let (pieces, whole) = in_pieces(create(&lone()), None, true);
+    let want = derived(whole);
+    for (place, (store, _)) in pieces.iter().enumerate().skip(1).step_by(2) {
+        let open = |store: MemoryStore| Journal::open(store, signer(), LogOptions::default()).unwrap();
+        let taken_up = open(store.clone());
+        let lesson = taken_up.suspended[0].bytes.clone();
+        assert_eq!(written(&lesson), Some(taken_up.journal.written()));
+        assert!(derived(in_pieces(taken_up.journal, Some(lesson), true).1) == want, "piece {place}");
+        // A learner that begins its unit anew is compared with what is written of it.
+        assert!(derived(in_pieces(open(store.clone()).journal, None, true).1) == want, "piece {place}");
+        // The newest snapshot is damaged: what is written after the one before is compared.
+        let mut damaged = store.clone();
+        let newest = damaged.files.keys().rfind(|name| name.starts_with("snapshot")).unwrap().clone();
+        *damaged.files.get_mut(&newest).unwrap().last_mut().unwrap() ^= 1;
+        let before = open(damaged);
+        assert_eq!(before.rejected.len(), 1);
+        let lesson = before.suspended[0].bytes.clone();
+        assert!(derived(in_pieces(before.journal, Some(lesson), true).1) == want, "piece {place}");
+    }
 }

@@ -9,7 +9,7 @@
 use super::Answer;
 use super::fit::hanging;
 use super::ledger_directory;
-use super::run::history::{History, put_away_in};
+use super::run::history::{History, alone, put_away_in};
 use super::serve;
 use crate::files;
 use crate::kept_world::{kept_files, worlds_of};
@@ -82,7 +82,8 @@ pub fn snapshot(arguments: &SnapshotArguments) -> Result<Answer> {
     if out.exists() && !arguments.force {
         bail!("{} is there already: name another file with --out, or replace it with --force", out.display());
     }
-    let (climb, mut snapshot) = newest_climb(&arguments.directory)?;
+    let (climb, snapshot) = newest_climb(&arguments.directory)?;
+    let mut snapshot = alone(&mut ledger_directory::open(&arguments.directory)?, snapshot)?;
     for (number, bytes) in kept_files(&arguments.directory, climb.files())?.into_iter().enumerate() {
         snapshot.parts.push(Part { name: file_part(number), bytes });
     }
@@ -159,6 +160,10 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Answer> {
         }
     }
     progress.finish_and_clear();
+    if 0 < replay.under_way() {
+        let steps = quantity(replay.under_way(), "step");
+        say!("the record ends in a unit: its first {steps} were played again, every entry as recorded");
+    }
     say!(
         "{} units played again, {} steps, every entry as recorded; the chain ends in\n  {}",
         replay.units(),

@@ -6,7 +6,7 @@
 use super::registry::{Source, fetch, open_archive};
 use super::state::audit_ledger;
 use super::{beside, format, migrate, open_layout, serials, stable_tag};
-use crate::cli::run::history::{History, put_away_in};
+use crate::cli::run::history::{History, whole_units};
 use crate::cli::serve::{is_service, public_key};
 use crate::cli::snapshot::newest_climb;
 use crate::file_store::FileStore;
@@ -292,7 +292,7 @@ pub fn continue_without_key(old: &Path, new: &Path) -> Result<Digest> {
         let files = kept_world::kept_files(old, climb.files())?;
         let origin = Some(bem_ledger::recover::read_checkpoint(&mut store)?.checkpoint.head.digest());
         let mut history = History::create_with(new, &climb, &files, None, origin, LogOptions::default())?;
-        history.save(&climb, put_away_in(&snapshot.parts))?
+        history.save(&climb, whole_units(&mut store, &snapshot)?)?
     };
     migrate::raise(new)?;
     let (files, machines) = beside::parts(old);

@@ -5,12 +5,16 @@ use crate::keys;
 use anyhow::{Context, Result, bail};
 use bem_base::digest::Digest;
 use bem_base::encode::{Reader, Writer};
+use bem_engine::chronicle::Chronicle;
 use bem_engine::climb::{Climb, Unit, UnitResult};
-use bem_engine::journal::{Journal, Opened};
+use bem_engine::journal::{Journal, Opened, UnderWay, whole_lesson};
 use bem_ledger::entry::Entry;
 use bem_ledger::log::{LogOptions, store_blob};
+use bem_ledger::play::PlayBlock;
 use bem_ledger::reader::EntryReader;
-use bem_ledger::snapshot::Part;
+use bem_ledger::snapshot::{Part, Snapshot};
+use bem_ledger::store::Store;
+use bem_tables::beside::{with_losses, without_losses};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
@@ -59,6 +63,34 @@ pub fn put_away_in(parts: &[Part]) -> PutAway {
         Some((track, (number, part.bytes[reader.position()..].to_vec())))
     };
     parts.iter().filter_map(unit).collect()
+}
+
+/// The units that a snapshot of this history holds, with what the history holds of them put back: another history can go on
+/// with these. One that does not fit begins anew, which leads to the same end.
+pub fn whole_units<S: Store>(store: &mut S, snapshot: &Snapshot) -> Result<PutAway> {
+    let mut units = PutAway::new();
+    for (track, (number, bytes)) in put_away_in(&snapshot.parts) {
+        let (lesson, losses) = match without_losses(bytes.clone()) {
+            (lesson, _) if lesson == bytes => (lesson, None),
+            (lesson, losses) => (lesson, Some(losses)),
+        };
+        if let Some(lesson) = whole_lesson(store, snapshot.entries, &lesson)? {
+            let bytes = losses.map_or_else(|| lesson.clone(), |losses| with_losses(&lesson, &losses));
+            units.insert(track, (number, bytes));
+        }
+    }
+    Ok(units)
+}
+
+/// A snapshot as it stands alone: its units have with them what its history holds of them.
+pub fn alone<S: Store>(store: &mut S, mut snapshot: Snapshot) -> Result<Snapshot> {
+    let units = parts_of(whole_units(store, &snapshot)?);
+    let names: Vec<String> =
+        put_away_in(&snapshot.parts).into_keys().map(|track| format!("unit_{track}")).collect();
+    snapshot.parts.retain(|part| !names.contains(&part.name));
+    snapshot.parts.extend(units);
+    snapshot.parts.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(snapshot)
 }
 
 impl History {
@@ -117,6 +149,28 @@ impl History {
     pub fn save(&mut self, climb: &Climb, put_away: PutAway) -> Result<Digest> {
         self.journal.save(climb, parts_of(put_away))?;
         Ok(self.journal.saved_head()?)
+    }
+
+    /// Writes what has happened so far in the one unit of a climb, then a snapshot with what goes on from there.
+    pub fn under_way(
+        &mut self,
+        climb: &Climb,
+        under_way: UnderWay<'_>,
+        chronicle: &Chronicle,
+        put_away: PutAway,
+    ) -> Result<()> {
+        self.journal.so_far(under_way, chronicle, climb)?;
+        Ok(self.journal.save(climb, parts_of(put_away))?)
+    }
+
+    /// Happenings that are written of the unit that is under way.
+    pub fn written(&self) -> u64 {
+        self.journal.written()
+    }
+
+    /// What was played of the unit under way, as far as it is written, before this step of the learner.
+    pub fn played(&mut self, before: u64, take: impl FnMut(&PlayBlock)) -> Result<()> {
+        Ok(self.journal.played(before, take)?)
     }
 
     /// Puts a file into the run's folder whose digest the history names; returns the head after that.

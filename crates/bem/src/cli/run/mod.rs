@@ -179,7 +179,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     go_through_record(&mut climb, &worlds, &mut history, &mut curves)?;
     let board = scoreboard::Live::new(!arguments.json && std::io::stderr().is_terminal(), &climb);
     let mut taken = |result: &UnitResult, climb: &Climb| {
-        curves.add(result, None, None)?;
+        curves.add(result, None, None, None)?;
         history.unit(result, climb)?;
         board.unit(result, climb);
         Ok(())
@@ -238,7 +238,7 @@ fn go_through_record(
             bail!("interrupted before the recorded units were compared: nothing is lost, resume again");
         };
         climb.take(&result);
-        curves.add(&result, None, None)?;
+        curves.add(&result, None, None, None)?;
         history.unit(&result, climb)?;
     }
     Ok(())

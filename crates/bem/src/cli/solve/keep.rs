@@ -1,32 +1,38 @@
 //! The folder of a run over one task: its ledger from the first step on, snapshots on the way, and what it shows at the end.
 //!
-//! A game's run writes its ledger before it learns anything and puts its learner away at distances that grow with the run
-//! ([`Saves`]): a process that is killed loses what came after the last of these and takes those steps again. A run that gets
-//! more budget begins a new history, and the one before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5;
-//! decision D-268.
+//! A game's run writes its ledger before it learns anything and puts its learner away now and then ([`Saves`]). What has happened
+//! until then goes to the ledger, so that neither memory nor what is put away grows with the steps. A process that is killed
+//! loses what came after the last of these and takes those steps again. A run that gets more budget begins a new history, and
+//! the one before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5;
+//! decisions D-268, D-308.
 
 use crate::answers;
 use crate::cli::run::evaluations;
 use crate::cli::run::history::{History, PutAway};
-use crate::cli::run::report::{self, Curves};
+use crate::cli::run::report::{self, Curves, Played};
 use crate::measured::Measured;
 use anyhow::{Context as _, Result};
 use bem_base::digest::hash;
+use bem_base::environment::Shape;
+use bem_engine::chronicle::Happening;
 use bem_engine::climb::{Climb, Unit, UnitResult};
+use bem_engine::journal::UnderWay;
 use bem_engine::learner::Settings;
 use bem_engine::solve::Solution;
+use bem_engine::suspend::{write_off, written};
 use bem_engine::world_file::WorldFile;
 use bem_ledger::log::LogOptions;
-use bem_tables::beside::without_losses;
+use bem_tables::beside::{with_losses, without_losses};
 use bem_tables::losses::Losses;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Steps between two times that a learner is put away, at least.
 const SAVE_STEPS: u64 = 20_000;
-/// They are also at least this part of the steps before. What is put away grows with the run, so that all that is ever written
-/// stays within a multiple of what is written last.
+/// They are also at least this part of the steps before: a learner is soon much larger than what happens in so few steps.
 const SAVE_PART: u64 = 8;
+/// And at most so many: what has happened is kept in memory until then, nine bytes a step or so.
+const SAVE_STEPS_MAX: u64 = 200_000;
 
 /// When a learner is put away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +50,7 @@ impl Saves {
     }
 
     fn after(reached: u64) -> u64 {
-        reached + SAVE_STEPS.max(reached / SAVE_PART)
+        reached + (reached / SAVE_PART).clamp(SAVE_STEPS, SAVE_STEPS_MAX)
     }
 
     /// Whether a learner that has taken so many steps is to be put away now.
@@ -120,7 +126,9 @@ impl Keeper {
         let unit = climb.next(&BTreeSet::new()).context("the run is finished")?;
         let saved = put_away.remove(&unit.track).filter(|(number, _)| *number == unit.number);
         let directory = directory.to_path_buf();
+        // A learner whose ledger holds another part of its unit than it says begins anew, which leads to the same end.
         let saved = saved.map(|(_, bytes)| without_losses(bytes));
+        let saved = saved.filter(|(lesson, _)| written(lesson) == Some(history.written()));
         Ok((Keeper { directory, climb, unit, history, losses: None }, saved))
     }
 
@@ -129,19 +137,33 @@ impl Keeper {
         Keeper { losses, ..self }
     }
 
-    /// Puts the learner away.
-    pub fn save(&mut self, learner: Vec<u8>) -> Result<()> {
+    /// Writes what has happened since the last time and puts the learner away, with what it has lost where that is known. The
+    /// lesson goes on from the bytes that are handed back, which do not hold what the ledger holds.
+    pub fn save(&mut self, lesson: &[u8], shape: &Shape, losses: Option<&Losses>) -> Result<Vec<u8>> {
+        let (chronicle, lesson) = write_off(lesson).context("the lesson that is put away")?;
+        let learner = losses.map_or_else(|| lesson.clone(), |losses| with_losses(&lesson, losses));
         let put_away = PutAway::from([(self.unit.track, (self.unit.number, learner))]);
-        self.history.save(&self.climb, put_away).map(|_| ())
+        let under_way = UnderWay { unit: &self.unit, seed: self.climb.config().seed, shape };
+        self.history.under_way(&self.climb, under_way, &chronicle, put_away)?;
+        Ok(lesson)
     }
 
     /// Writes what was learned and measured: ledger, curve, figures and report.
     pub fn finish(mut self, solution: &Solution, measured: Option<&Measured>) -> Result<()> {
         let seed = self.climb.config().seed;
         let result = UnitResult { unit: self.unit, seed, solution: solution.clone(), reused: false };
+        let chronicle = &result.solution.chronicle;
+        let mut written = Played::of(chronicle.end());
+        if 0 < chronicle.written() {
+            let first = chronicle.unwritten().iter().find_map(|happening| match happening {
+                Happening::Play(block) => Some(block.first_step),
+                _ => None,
+            });
+            self.history.played(first.unwrap_or(u64::MAX), |block| written.take(block))?;
+        }
         self.climb.take(&result);
         let mut curves = Curves::open(&self.directory)?;
-        curves.add(&result, measured, self.losses.as_ref())?;
+        curves.add(&result, measured, self.losses.as_ref(), Some(written))?;
         self.history.unit(&result, &self.climb)?;
         let saved = self.history.save(&self.climb, PutAway::new())?;
         let figures = evaluations::text(&self.climb, &curves);
@@ -175,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_away_in_a_long_run_is_a_multiple_of_what_is_put_away_last() {
+    fn a_learner_is_put_away_soon_at_first_and_at_equal_distances_later() {
         let (mut saves, mut moments) = (Saves::new(false), Vec::new());
         for steps in (0..=10_000_000).step_by(64) {
             if saves.is_due(steps) {
@@ -184,12 +206,12 @@ mod tests {
             }
         }
         assert_eq!(moments[0], 20_032);
-        // Nobody loses more than an eighth of the steps before, and a few looks.
-        let is_close = |pair: &[u64]| pair[1] - pair[0] <= 64 + SAVE_STEPS.max(pair[0] / SAVE_PART);
-        assert!(moments.windows(2).all(is_close), "{moments:?}");
-        let last = moments[moments.len() - 1];
-        assert!(8_800_000 < last && moments.iter().sum::<u64>() <= 9 * last, "{moments:?}");
-        assert!(moments.len() < 50, "{}", moments.len());
+        // Nobody loses more than an eighth of the steps before, or what memory may hold, and a few looks.
+        let distance = |pair: &[u64]| pair[1] - pair[0];
+        let most = |pair: &[u64]| 64 + (pair[0] / SAVE_PART).clamp(SAVE_STEPS, SAVE_STEPS_MAX);
+        assert!(moments.windows(2).all(|pair| distance(pair) <= most(pair)), "{moments:?}");
+        assert!(moments.windows(2).all(|pair| SAVE_STEPS <= distance(pair)), "{moments:?}");
+        assert!(9_800_000 < moments[moments.len() - 1] && moments.len() < 80, "{}", moments.len());
     }
 
     #[test]

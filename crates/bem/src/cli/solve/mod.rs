@@ -38,7 +38,7 @@ use bem_engine::world_file::continued::Continued;
 use bem_engine::world_file::record::{Record, Recorder};
 use bem_games::game::Game;
 use bem_games::wrappers::{Terms, on_terms};
-use bem_tables::beside::{Beside, with_losses};
+use bem_tables::beside::Beside;
 use bem_tables::losses::Losses;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -324,17 +324,19 @@ fn learn_game(
         if interrupt::is_asked() {
             bar.finish_and_clear();
             if let Some(keeper) = &mut keeper {
-                keeper.save(with_losses(&bytes, &beside.losses()?))?;
+                keeper.save(&bytes, game.shape(), Some(&beside.losses()?))?;
             }
             return lesson.interrupted(directory.filter(|_| failure.is_none()), &solution);
         }
-        if let Some(open) = &mut keeper
-            && let Err(error) = open.save(with_losses(&bytes, &beside.losses()?))
-        {
-            (keeper, failure) = (None, Some(error));
-        }
+        let kept = match &mut keeper {
+            Some(open) => open.save(&bytes, game.shape(), Some(&beside.losses()?)),
+            None => Ok(bytes.clone()),
+        };
         saves.done(solution.learned.tally.steps);
-        saved = Some(bytes);
+        saved = Some(kept.unwrap_or_else(|error| {
+            (keeper, failure) = (None, Some(error));
+            bytes
+        }));
     };
     bar.finish_and_clear();
     let losses = beside.losses_of(&solution.online).context("the world failed")?;

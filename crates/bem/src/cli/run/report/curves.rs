@@ -5,13 +5,14 @@
 
 use crate::measured::{Compared, Measured};
 use anyhow::{Context, Result};
-use bem_engine::chronicle::{Chronicle, Happening};
+use bem_engine::chronicle::Happening;
 use bem_engine::climb::{Climbed, Purpose, UnitResult};
 use bem_engine::learner::Decision;
 use bem_engine::online::{Online, Sums};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::patch::PatchKind;
 use bem_evolve::verify::RETURN_TOLERANCE;
+use bem_ledger::play::PlayBlock;
 use bem_tables::figures::to_float;
 use bem_tables::losses::Losses;
 use serde::{Deserialize, Serialize};
@@ -162,18 +163,26 @@ impl Curves {
         Ok(Curves { by_try, file, path })
     }
 
-    /// Adds a try at a rung and writes it down; of practice only the counts are shown.
+    /// Adds a try at a rung and writes it down; of practice only the counts are shown. `written` is what was played as far as the
+    /// ledger holds it already, if it holds some of it.
     pub fn add(
         &mut self,
         result: &UnitResult,
         measured: Option<&Measured>,
         losses: Option<&Losses>,
+        written: Option<Played>,
     ) -> Result<()> {
         let Purpose::Rung { attempt, .. } = result.unit.purpose else { return Ok(()) };
         let solution = &result.solution;
         let yardstick = solution.yardstick;
         let optimum = yardstick.map(|yardstick| to_float(yardstick.optimum));
-        let (played, regret) = played(&solution.chronicle, optimum);
+        let mut played = written.unwrap_or_else(|| Played::of(solution.chronicle.end()));
+        for happening in solution.chronicle.unwritten() {
+            if let Happening::Play(block) = happening {
+                played.take(block);
+            }
+        }
+        let (played, regret) = played.finish(optimum);
         let curve = Curve {
             points: solution.curve.iter().map(|point| (point.steps, to_float(point.mean))).collect(),
             played,
@@ -239,34 +248,54 @@ fn earned(online: &Online, losses: Option<&Losses>) -> Vec<Earned> {
     points
 }
 
-/// The mean return of what was played, in parts of about equal length, and the regret against the optimum.
-fn played(chronicle: &Chronicle, optimum: Option<f64>) -> (Vec<(u64, f64)>, Option<f64>) {
-    let mut episodes: Vec<(u64, i64)> = Vec::new();
-    for happening in chronicle.happenings() {
-        let Happening::Play(block) = happening else { continue };
+/// The mean return of what was played, in parts of about equal length, and the regret against the optimum. What was played is
+/// taken block by block, so that none of it needs to be kept.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Steps of a part.
+    width: u64,
+    points: Vec<(u64, f64)>,
+    /// The part that is under way: steps at its end, episodes and their returns.
+    part: (u64, u64, i64),
+    episodes: u64,
+    total: i64,
+}
+
+impl Played {
+    /// Of a unit in which so many steps were played.
+    pub fn of(steps: u64) -> Played {
+        let width = steps.div_ceil(PLAYED_POINTS as u64).max(1);
+        Played { width, points: Vec::new(), part: (0, 0, 0), episodes: 0, total: 0 }
+    }
+
+    /// The next block.
+    pub fn take(&mut self, block: &PlayBlock) {
         let mut steps = block.first_step;
         for episode in block.episodes() {
             steps += episode.steps.len() as u64;
-            episodes.push((steps, episode.steps.iter().map(|step| i64::from(step.reward)).sum()));
+            let earned = episode.steps.iter().map(|step| i64::from(step.reward)).sum::<i64>();
+            let (end, count, _) = self.part;
+            if 0 < count && (steps - 1) / self.width != (end - 1) / self.width {
+                self.end_part();
+            }
+            self.part = (steps, self.part.1 + 1, self.part.2 + earned);
+            (self.episodes, self.total) = (self.episodes + 1, self.total + earned);
         }
     }
-    let total: i64 = episodes.iter().map(|(_, earned)| *earned).sum();
-    let regret = optimum.map(|optimum| optimum * episodes.len() as f64 - total as f64);
-    let last = episodes.last().map_or(0, |(steps, _)| *steps);
-    let width = last.div_ceil(PLAYED_POINTS as u64).max(1);
-    let mut points: Vec<(u64, f64)> = Vec::new();
-    let mut part: Vec<i64> = Vec::new();
-    for (place, (steps, earned)) in episodes.iter().enumerate() {
-        part.push(*earned);
-        let is_last =
-            episodes.get(place + 1).is_none_or(|(next, _)| (next - 1) / width != (steps - 1) / width);
-        if is_last {
-            let mean = part.iter().sum::<i64>() as f64 / part.len() as f64;
-            points.push((*steps, (mean * 1e3).round() / 1e3));
-            part.clear();
+
+    fn end_part(&mut self) {
+        let (end, count, earned) = core::mem::take(&mut self.part);
+        if 0 < count {
+            self.points.push((end, (earned as f64 / count as f64 * 1e3).round() / 1e3));
         }
     }
-    (points, regret.map(|regret| (regret * 1e3).round() / 1e3))
+
+    /// Points of the curve, and the regret.
+    fn finish(mut self, optimum: Option<f64>) -> (Vec<(u64, f64)>, Option<f64>) {
+        self.end_part();
+        let regret = optimum.map(|optimum| optimum * self.episodes as f64 - self.total as f64);
+        (self.points, regret.map(|regret| (regret * 1e3).round() / 1e3))
+    }
 }
 
 fn patch(decision: &Decision, solution: &Solution) -> Patch {
