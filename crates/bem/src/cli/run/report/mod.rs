@@ -7,7 +7,7 @@ mod drawing;
 mod result;
 mod rules;
 
-pub use curves::Curves;
+pub use curves::{Curves, Unexplained};
 pub use rules::recorded_in;
 
 use super::scoreboard::{best, standing};
