@@ -54,6 +54,11 @@ impl Online {
         &self.now
     }
 
+    /// The sums on the way, a sixty-fourth apart.
+    pub fn points(&self) -> &[Sums] {
+        &self.points
+    }
+
     /// The sums at the last point that is not after this step; nothing before the first.
     pub fn at(&self, steps: u64) -> Sums {
         let count = self.points.partition_point(|point| point.steps <= steps);

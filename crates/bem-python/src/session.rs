@@ -264,6 +264,11 @@ impl Session {
         dict.set_item("abandoned", tally.abandoned)?;
         dict.set_item("acting_changes", tally.acting_changes)?;
         dict.set_item("episodes_unplayed", tally.unplayed)?;
+        let short = learned.shortfall.map(|short| {
+            let mean = (short.mean.to_raw() as f64 / (1u64 << 32) as f64).round() / 1e3;
+            (short.contexts, short.compared, mean)
+        });
+        dict.set_item("unexplained", short)?;
         dict.set_item("repeats", tally.repetition == Repetition::Claimed)?;
         dict.set_item("hypothesis", learned.words)?;
         dict.set_item("trace_head", learned.chain_head.to_hex())?;

@@ -140,7 +140,27 @@ impl Policy {
         let episodes: Vec<&Episode> = episodes.into_iter().collect();
         let mut all = Vec::with_capacity(episodes.len());
         for block in episodes.chunks(64) {
-            all.extend(self.replay_block(block));
+            let mut actions: Vec<Vec<u16>> = block.iter().map(|_| Vec::new()).collect();
+            self.replay_block(block, |lane, _, action| actions[lane].push(action));
+            all.extend(actions);
+        }
+        all
+    }
+
+    /// What it would have told apart at every step of these episodes, and done: the bits that it reads and those of its memory,
+    /// in words. Where both are equal, it does the same and goes on alike.
+    pub fn situations(&self, episodes: &[&Episode]) -> Vec<Vec<(Vec<u64>, u16)>> {
+        let mut all = Vec::with_capacity(episodes.len());
+        for block in episodes.chunks(64) {
+            let mut situations: Vec<Vec<(Vec<u64>, u16)>> = block.iter().map(|_| Vec::new()).collect();
+            self.replay_block(block, |lane, inputs, action| {
+                let mut words = vec![0; inputs.len().div_ceil(64)];
+                for (place, input) in inputs.iter().enumerate() {
+                    words[place / 64] |= (input >> lane & 1) << (place % 64);
+                }
+                situations[lane].push((words, action));
+            });
+            all.extend(situations);
         }
         all
     }
@@ -175,12 +195,11 @@ impl Policy {
         if is_running { (0..own.len()).filter(|bit| own[*bit] && has_moved[*bit]).count() } else { 0 }
     }
 
-    /// Up to 64 episodes side by side, one a lane.
-    fn replay_block(&self, block: &[&Episode]) -> Vec<Vec<u16>> {
+    /// Up to 64 episodes side by side, one a lane; every step is told with what goes into the circuit, and the action.
+    fn replay_block(&self, block: &[&Episode], mut tell: impl FnMut(usize, &[u64], u16)) {
         let longest = block.iter().map(|episode| episode.steps.len()).max().unwrap_or(0);
         let mut inputs = vec![0u64; self.circuit.inputs()];
         let (mut values, mut outputs) = (Vec::new(), Vec::new());
-        let mut actions: Vec<Vec<u16>> = block.iter().map(|_| Vec::new()).collect();
         let code_bits = action_bits(self.actions);
         for time in 0..longest {
             for (input, index) in inputs.iter_mut().zip(&self.reads) {
@@ -194,12 +213,11 @@ impl Policy {
             for (lane, episode) in block.iter().enumerate() {
                 if time < episode.steps.len() {
                     let code = (0..code_bits).fold(0, |code, bit| code | (outputs[bit] >> lane & 1) << bit);
-                    actions[lane].push(code as u16);
+                    tell(lane, &inputs, code as u16);
                 }
             }
             inputs[self.reads.len()..].copy_from_slice(&outputs[code_bits..]);
         }
-        actions
     }
 }
 

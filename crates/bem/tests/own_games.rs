@@ -336,3 +336,28 @@ fn a_gymnasium_world_is_learned_for_real() {
     assert_eq!(lake["return_mean"], 1.0, "{lake}");
     assert!(1 <= lake["patches_applied"].as_u64().expect("a count"), "{lake}");
 }
+
+/// Work pays 0.1 a step. Three steps lead to a sale that pays 0.8, after which nothing does: best is to leave work late.
+const LATE_SALE: &str = r#"{"states": 4, "actions": 2, "horizon": 12, "start": [[0, 1]], "observe": "state",
+ "transitions": [[0, 0, 0, 1, 100, false], [0, 1, 1, 1, 0, false], [1, 0, 1, 1, 0, false], [1, 1, 2, 1, 0, false],
+  [2, 0, 2, 1, 0, false], [2, 1, 3, 1, 800, false], [3, 0, 3, 1, 0, false], [3, 1, 3, 1, 0, false]]}"#;
+
+#[test]
+fn a_policy_counts_steps_where_that_is_best_and_is_marked_unless_a_stationary_one_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder for the table");
+    let table = folder.path().join("sale.json");
+    std::fs::write(&table, LATE_SALE).expect("the table is written");
+    let table = table.display().to_string();
+    let told = ["--game", &table, "--budget", "15000"];
+    // Nine steps of work and the sale pay 1.7; without a clock there is either work for ever, 1.2, or the sale at once.
+    let counting = solved(&told);
+    assert_eq!(counting["counts_steps"], true, "{counting}");
+    assert_eq!((counting["solved"].as_bool(), counting["return_mean"].as_f64()), (Some(true), Some(1.7)));
+    let said = String::from_utf8(solve(&told).stdout).expect("words");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("warning the policy counts steps since the start of an episode"), "{said}");
+    let stationary = solved(&[&told[..], &["--stationary"]].concat());
+    assert_eq!(stationary["counts_steps"], false, "{stationary}");
+    assert_eq!(stationary["return_mean"].as_f64(), Some(1.2), "{stationary}");
+    assert!(!stationary["hypothesis"].as_str().unwrap_or_default().contains("steps left"), "{stationary}");
+}

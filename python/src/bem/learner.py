@@ -319,7 +319,11 @@ class Learner:
         return self._open().decisions()
 
     def summary(self) -> dict[str, Any]:
-        """Counts, the hypothesis in words, and the head of the history; ``probe_steps`` were played at random before."""
+        """Counts, the hypothesis in words, and the head of the history; ``probe_steps`` were played at random before.
+
+        ``unexplained`` is what the model cannot represent, if anything: in how many contexts acting surely earns less than
+        was predicted, of how many that were compared, and how much less a step.
+        """
         return {**self._open().state(), "probe_steps": self.probe_steps}
 
     def export(self, format: str = "c") -> Any:

@@ -3,9 +3,12 @@
 //! The seeds come from a digest that names the sources under test and from a published salt, so that nobody can have tuned
 //! for them. Only aggregates are handed out; there is no way to ask for one world. Clauses: VM-16, SCC-8; decision D-64.
 
+mod changing;
 mod peers;
 pub mod served;
 
+use self::changing::Changing;
+pub use self::changing::NAME as CHANGING;
 use self::served::OpenDoor;
 use crate::Edges;
 use crate::beside::Beside;
@@ -13,6 +16,7 @@ use crate::figures::to_float;
 use crate::losses::Lost;
 use anyhow::{Context as _, Result};
 use bem_base::digest::hash_parts;
+use bem_base::environment::Environment;
 use bem_engine::evaluate::Yardstick;
 use bem_engine::learner::Settings;
 use bem_engine::parameters::check_world;
@@ -29,6 +33,13 @@ const QUANTILES: [f64; 20] = [
     2.120, 2.110, 2.101, 2.093, 2.086,
 ];
 
+/// The name of the learner, and how it is called without one of its parts.
+const LEARNER: &str = "bem";
+
+fn without(name: &str) -> String {
+    format!("{LEARNER} without {name}")
+}
+
 /// The learner behind a service.
 const SERVED: &str = "bem served";
 
@@ -38,6 +49,18 @@ struct Switched {
     switch: fn(&mut GenesisConfig),
 }
 
+impl Switched {
+    /// The learner without it.
+    fn off(&self, config: &Arc<GenesisConfig>) -> (String, Arc<GenesisConfig>) {
+        let mut changed = GenesisConfig::clone(config);
+        (self.switch)(&mut changed);
+        (without(self.name), Arc::new(changed))
+    }
+}
+
+/// What only a world that changes can show the worth of.
+const ALARMS: &str = "alarms";
+
 /// Everything that can be switched off, one after the other.
 const SWITCHES: [Switched; 8] = [
     Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
@@ -46,7 +69,7 @@ const SWITCHES: [Switched; 8] = [
     Switched { name: "the root of exploration", switch: |config| config.exploration_root = false },
     Switched { name: "plans of the explorer", switch: |config| config.exploration_plans = false },
     Switched { name: "hope by the counts", switch: |config| config.exploration_hope = false },
-    Switched { name: "alarms", switch: |config| config.alarms = false },
+    Switched { name: ALARMS, switch: |config| config.alarms = false },
     Switched { name: "synthesis", switch: |config| config.synthesis = false },
 ];
 
@@ -99,8 +122,8 @@ pub fn served_share(kinds: &[Kind]) -> f64 {
 }
 
 /// The seed of one world.
-fn seed_of(sources: &str, salt: &str, kind: WorldKind, index: u64) -> u64 {
-    let parts = [sources.as_bytes(), salt.as_bytes(), kind.name().as_bytes(), &index.to_le_bytes()];
+fn seed_of(sources: &str, salt: &str, kind: &str, index: u64) -> u64 {
+    let parts = [sources.as_bytes(), salt.as_bytes(), kind.as_bytes(), &index.to_le_bytes()];
     let digest = hash_parts("bem/generated/world", &parts);
     let first: [u8; 8] = core::array::from_fn(|place| digest.as_bytes()[place]);
     u64::from_le_bytes(first) >> 2
@@ -128,13 +151,9 @@ impl Drawing<'_> {
     /// Everybody plays all worlds of a kind.
     pub fn run(&self, kind: WorldKind, edges: &Edges) -> Result<Vec<Column>> {
         let mut learners: Vec<(String, Arc<GenesisConfig>)> =
-            vec![("bem".to_string(), Arc::clone(self.config))];
+            vec![(LEARNER.to_string(), Arc::clone(self.config))];
         if self.ablate {
-            learners.extend(SWITCHES.iter().map(|Switched { name, switch }| {
-                let mut changed = GenesisConfig::clone(self.config);
-                switch(&mut changed);
-                (format!("bem without {name}"), Arc::new(changed))
-            }));
+            learners.extend(SWITCHES.iter().map(|switched| switched.off(self.config)));
         }
         // Beside the service stands the learner that it is compared with, and nobody else.
         let peers: &[&str] = if self.served.is_some() { &[] } else { &peers::NAMES };
@@ -146,7 +165,7 @@ impl Drawing<'_> {
             if (edges.is_asked)() {
                 break;
             }
-            let seed = seed_of(self.sources, self.salt, kind, index);
+            let seed = seed_of(self.sources, self.salt, kind.name(), index);
             let game = kind.draw(seed);
             for (column, (_, config)) in columns.iter_mut().zip(&learners) {
                 column.played.push(learn(&game, seed, self.steps, config, edges)?);
@@ -165,6 +184,35 @@ impl Drawing<'_> {
         }
         Ok(columns)
     }
+
+    /// As many worlds that change, which are none of the kinds: the learner, the learner without alarms, and the peers.
+    pub fn changing(&self, edges: &Edges) -> Result<Vec<Column>> {
+        let alarms = SWITCHES.iter().filter(|switched| switched.name == ALARMS);
+        let mut learners = vec![(LEARNER.to_string(), Arc::clone(self.config))];
+        learners.extend(alarms.map(|switched| switched.off(self.config)));
+        let names = learners.iter().map(|(name, _)| name.as_str()).chain(peers::NAMES);
+        let mut columns: Vec<Column> =
+            names.map(|name| Column { name: name.to_string(), played: Vec::new() }).collect();
+        for index in 0..self.worlds {
+            if (edges.is_asked)() {
+                break;
+            }
+            let seed = seed_of(self.sources, self.salt, changing::NAME, index);
+            let fresh = || ((edges.cpu_seconds)(), Changing::draw(seed, self.steps));
+            for (column, (_, config)) in columns.iter_mut().zip(&learners) {
+                let (started, mut world) = fresh();
+                learn_world(&mut world, seed, self.steps, config, edges)?;
+                column.played.push(world.played((edges.cpu_seconds)() - started));
+            }
+            for (column, name) in columns[learners.len()..].iter_mut().zip(peers::NAMES) {
+                let (started, mut world) = fresh();
+                let mut peer = peers::fresh(name, world.shape(), seed);
+                peers::play(&mut world, peer.as_mut(), seed, self.steps)?;
+                column.played.push(world.played((edges.cpu_seconds)() - started));
+            }
+        }
+        Ok(columns)
+    }
 }
 
 fn learn(
@@ -174,14 +222,25 @@ fn learn(
     config: &Arc<GenesisConfig>,
     edges: &Edges,
 ) -> Result<Played> {
-    check_world(config, game.shape()).context("a drawn world does not fit the configuration")?;
-    let settings = Settings { seed, budget, config: Arc::clone(config) };
-    let settings = settings.with(|config| config.until_budget = true);
     let started = (edges.cpu_seconds)();
     let beside = Beside::new(Arc::clone(game));
-    let lesson = Lesson { keeps_play: false, ..Lesson::alone(settings) };
-    teach_world(beside.start().as_mut(), lesson, &mut |_| !(edges.is_asked)())?;
+    learn_world(beside.start().as_mut(), seed, budget, config, edges)?;
     Played::of(&beside, (edges.cpu_seconds)() - started)
+}
+
+fn learn_world(
+    world: &mut dyn Environment,
+    seed: u64,
+    budget: u64,
+    config: &Arc<GenesisConfig>,
+    edges: &Edges,
+) -> Result<()> {
+    check_world(config, world.shape()).context("a drawn world does not fit the configuration")?;
+    let settings = Settings { seed, budget, config: Arc::clone(config) };
+    let settings = settings.with(|config| config.until_budget = true);
+    let lesson = Lesson { keeps_play: false, ..Lesson::alone(settings) };
+    teach_world(world, lesson, &mut |_| !(edges.is_asked)())?;
+    Ok(())
 }
 
 /// The middle; with an even count, the mean of the two.
@@ -243,8 +302,17 @@ impl Column {
 
 /// A kind and everybody who played it.
 pub fn to_json((kind, columns): &Kind) -> Value {
+    named_json(kind.name(), kind.about(), columns)
+}
+
+/// The worlds that change and everybody who played them.
+pub fn changing_json(columns: &[Column]) -> Value {
+    named_json(changing::NAME, changing::ABOUT, columns)
+}
+
+fn named_json(name: &str, about: &str, columns: &[Column]) -> Value {
     let players: Vec<Value> = columns.iter().map(Column::to_json).collect();
-    json!({ "kind": kind.name(), "about": kind.about(), "players": players })
+    json!({ "kind": name, "about": about, "players": players })
 }
 
 /// The learner's median on one kind beside the best peer's.
@@ -292,11 +360,11 @@ mod tests {
 
     #[test]
     fn seeds_follow_sources_and_salt() {
-        let seed = |sources, salt, index| seed_of(sources, salt, WorldKind::Chain, index);
+        let seed = |sources, salt, index| seed_of(sources, salt, WorldKind::Chain.name(), index);
         assert_eq!(seed("a", "1", 0), seed("a", "1", 0));
         let others = [seed("b", "1", 0), seed("a", "2", 0), seed("a", "1", 1)];
         assert!(others.iter().all(|other| *other != seed("a", "1", 0)));
-        assert_ne!(seed("a", "1", 0), seed_of("a", "1", WorldKind::Noise, 0));
+        assert_ne!(seed("a", "1", 0), seed_of("a", "1", WorldKind::Noise.name(), 0));
     }
 
     #[test]

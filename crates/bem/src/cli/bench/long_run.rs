@@ -3,7 +3,8 @@
 //!
 //! The learner works as in `bem solve --online`, and is put away at the same moments. What is asked for: a step of the last tenth
 //! costs at most a tenth more than one of the second tenth, memory does not grow, kept or not, and a folder grows at most in
-//! proportion to the steps. Clauses: VM-16, LOG-4; decisions D-268, D-308.
+//! proportion to the steps. Only what becomes worse is a miss: steps that are faster late, or memory that is given back, are
+//! none. Clauses: VM-16, LOG-4; decisions D-268, D-308.
 
 use super::measure::cpu_seconds;
 use super::serve_long::resident_kb;
@@ -31,7 +32,7 @@ const FOLDER_WORD: &str = "BEM_LONG_FOLDER";
 const PARTS: u64 = 10;
 /// Steps beyond those that are measured, so that the end of the run is in none of the parts.
 const BEYOND: u64 = 1_024;
-/// How much worse the last tenth may be than the second.
+/// How much worse the last tenth may be than the second. It may be better by any amount.
 const WORSE_MAX: f64 = 0.1;
 
 /// The benchmark of this area.
@@ -221,7 +222,10 @@ impl Long {
             );
         }
         let Figures { speed, memory_growth, disk_growth, written_growth, .. } = self.figures();
-        say!("\nSteps a second in the last tenth: {speed:.2} of the second's.");
+        say!(
+            "\nSteps a second in the last tenth: {speed:.2} of the second's (at least {:.2} is asked; faster is no miss).",
+            1.0 - WORSE_MAX
+        );
         say!("Since the second tenth memory grew by {memory_growth:.2} bytes a step.");
         if self.is_kept {
             say!("The folder grew by {disk_growth:.1} bytes a step, {written_growth:.1} were written.");

@@ -19,6 +19,8 @@ pub struct Measurement {
     pub floor_name: String,
     /// Further figures, shown behind the ratio.
     pub extra: Vec<(&'static str, f64)>,
+    /// The multiple of the floor that is asked for at most, where one is asked for.
+    pub ratio_max: Option<f64>,
 }
 
 impl Measurement {
@@ -30,7 +32,15 @@ impl Measurement {
         floor: f64,
         floor_name: &str,
     ) -> Measurement {
-        Measurement { name, value, unit, floor, floor_name: floor_name.into(), extra: Vec::new() }
+        Measurement {
+            name,
+            value,
+            unit,
+            floor,
+            floor_name: floor_name.into(),
+            extra: Vec::new(),
+            ratio_max: None,
+        }
     }
 
     /// Adds a further figure.
@@ -38,6 +48,22 @@ impl Measurement {
     pub fn with(mut self, key: &'static str, value: f64) -> Measurement {
         self.extra.push((key, value));
         self
+    }
+
+    /// Asks for at most this multiple of the floor: more is a miss, and the answer no.
+    #[must_use]
+    pub fn at_most(self, ratio_max: f64) -> Measurement {
+        Measurement { ratio_max: Some(ratio_max), ..self }
+    }
+
+    /// What was asked for and was not reached, in words. A ratio that is no number is none that was reached.
+    pub fn missed(&self) -> Option<String> {
+        let (name, ratio, most) = (self.name, self.ratio(), self.ratio_max?);
+        let is_reached = ratio <= most;
+        (!is_reached).then(|| {
+            let (value, floor, of) = (self.value, self.floor, &self.floor_name);
+            format!("{name}: {value:.0} is {ratio:.2} times {floor:.0} ({of}), at most {most} times is asked")
+        })
     }
 
     /// The figure as a multiple of its floor.
@@ -53,6 +79,10 @@ impl Measurement {
         });
         for (key, value) in &self.extra {
             object[*key] = json!(value);
+        }
+        if let Some(most) = self.ratio_max {
+            object["ratio_max"] = json!(most);
+            object["missed"] = json!(self.missed());
         }
         object
     }
@@ -133,6 +163,19 @@ mod tests {
         let want = json!({"name": "step_single", "value": 88.0, "unit": "ns", "floor": 22.0,
             "floor_name": "circuit alone", "ratio": 4.0, "worst": 90.0});
         assert_eq!(entry.to_json(), want);
+    }
+
+    #[test]
+    fn what_is_more_than_was_asked_for_is_missed_in_words() {
+        let entry = |value: f64| Measurement::new("regret", value, "losses", 100.0, "the rule").at_most(2.0);
+        assert_eq!(
+            (entry(200.0).missed(), Measurement::new("a", 9.0, "ns", 1.0, "b").missed()),
+            (None, None)
+        );
+        let said = entry(201.0).missed().expect("it is missed");
+        assert_eq!(said, "regret: 201 is 2.01 times 100 (the rule), at most 2 times is asked");
+        assert_eq!(entry(201.0).to_json()["missed"], json!(said));
+        assert!(entry(f64::NAN).missed().is_some());
     }
 
     #[test]

@@ -179,7 +179,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
         say!("{}", measure::machine());
         say_text!("{}", measure::table(&measurements));
     }
-    Ok(Answer::Yes)
+    let missed: Vec<String> = measurements.iter().filter_map(Measurement::missed).collect();
+    missed.iter().for_each(|missed| note!("bem: missed: {missed}"));
+    Ok(if missed.is_empty() { Answer::Yes } else { Answer::No })
 }
 
 fn select<'a>(registry: &[&'a Benchmark], names: &[String]) -> anyhow::Result<Vec<&'a Benchmark>> {

@@ -1,6 +1,6 @@
 //! What a run shows while it goes on and when it ends.
 
-use super::report::Curves;
+use super::report::{Curves, Unexplained};
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::measured::{Measured, units};
 use bem_base::digest::Digest;
@@ -127,10 +127,10 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
             climbed.policy.gates(),
             track.climbed.iter().map(|climbed| climbed.proofs).sum::<u32>(),
         );
-        if !track.is_at_top() {
-            for line in wrapped(&standing(track, curves), WIDTH - 4) {
-                let _ = writeln!(text, "    {line}");
-            }
+        let stands = (!track.is_at_top()).then(|| standing(track, curves));
+        let unexplained = curve.and_then(|curve| curve.unexplained.as_ref().map(Unexplained::text));
+        for line in [stands, unexplained].iter().flatten().flat_map(|said| wrapped(said, WIDTH - 4)) {
+            let _ = writeln!(text, "    {line}");
         }
     }
     if 1 < climb.config().stages {

@@ -11,7 +11,7 @@ mod words;
 
 pub use measure::game_baselines;
 pub use resume::is_program_run;
-pub use words::{COUNTING, circuit_words, support};
+pub use words::{COUNTING, circuit_words, support, unexplained};
 
 use super::Answer;
 use super::config::ConfigFile;

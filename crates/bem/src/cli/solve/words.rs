@@ -137,7 +137,9 @@ pub fn print_summary(name: &str, seed: u64, told: &Told<'_>) {
     line("steps", &format!("{taken}, {wall_ms} ms{to_99}"));
     line("online", &told.figures().line());
     terms(&learned.tally).iter().for_each(|text| line("world", text));
-    learned.shortfall.iter().for_each(|short| line("unexplained", &unexplained(short)));
+    if let Some(Shortfall { contexts, compared, mean }) = learned.shortfall {
+        line("unexplained", &unexplained(contexts, compared, units(mean)));
+    }
     let policy = learned.agent.policy();
     let (gates, bits, reads) = (policy.gates(), policy.memory_bits(), policy.reads().len());
     line("circuit", &circuit_words(gates, bits, reads));
@@ -162,14 +164,12 @@ pub fn circuit_words(gates: usize, memory: usize, reads: usize) -> String {
     format!("{gates}, {memory}, reads {}", quantity(reads, "bit"))
 }
 
-/// What cannot be represented by what is seen and remembered.
-fn unexplained(short: &Shortfall) -> String {
-    let Shortfall { contexts, compared, mean } = short;
+/// What the model cannot represent, in words.
+pub fn unexplained(contexts: u32, compared: u32, mean: f64) -> String {
     format!(
-        "earned {:.3} less a step than was predicted in {contexts} of {}: something that matters is neither seen nor \
-         remembered, or the world has changed",
-        units(*mean),
-        quantity(compared, "situation")
+        "earned {mean:.3} less a step than was predicted in {contexts} of {}: something that matters is neither read nor \
+         remembered by what acts, or the world has changed",
+        quantity(compared, "context")
     )
 }
 

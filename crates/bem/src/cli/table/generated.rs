@@ -12,7 +12,8 @@ use bem_games::generated::WorldKind;
 use bem_machine::config::GenesisConfig;
 use bem_tables::generated::served::{OpenDoor, open_within};
 use bem_tables::generated::{
-    Compared, Drawing, Kind, MEAN_MIN, SERVED_SHARE_MIN, SHARE_MIN, missed, served_share, summary, to_json,
+    CHANGING, Column, Compared, Drawing, Kind, MEAN_MIN, SERVED_SHARE_MIN, SHARE_MIN, changing_json, missed,
+    served_share, summary, to_json,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -64,11 +65,17 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
     if arguments.served {
         return Ok(tell_served(&found, &sources, arguments));
     }
-    Ok(tell(&found, &sources, arguments))
+    // A world that changes is asked for beside all kinds: without one, nothing shows what alarms are worth.
+    let is_beside = arguments.ablate && arguments.families.is_empty() && !interrupt::is_asked();
+    let changing = if is_beside { Some(drawing.changing(&EDGES)?) } else { None };
+    if let Some(columns) = changing.as_ref().filter(|_| !arguments.json) {
+        columns.iter().for_each(|column| say!("| {CHANGING} | {} |", column.to_line()));
+    }
+    Ok(tell(&found, changing.as_deref(), &sources, arguments))
 }
 
 /// Says what the learner earned beside its peers: yes if it is as much as is asked for, on every kind that was asked for.
-fn tell(found: &[Kind], sources: &str, arguments: &TableArguments) -> Answer {
+fn tell(found: &[Kind], changing: Option<&[Column]>, sources: &str, arguments: &TableArguments) -> Answer {
     let compared: Vec<Compared> = found.iter().map(Compared::of).collect();
     let (mean, least) = summary(&compared);
     let mut missed = missed(&compared);
@@ -78,10 +85,11 @@ fn tell(found: &[Kind], sources: &str, arguments: &TableArguments) -> Answer {
     if arguments.json {
         let kinds: Vec<Value> = found.iter().map(to_json).collect();
         let (worlds, steps, salt) = (arguments.worlds, arguments.budget, &arguments.salt);
+        let changing = changing.map(changing_json);
         say!(
             "{}",
             json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds,
-                "mean_of_medians": mean, "least_share_of_best_peer": least, "missed": missed })
+                "changing": changing, "mean_of_medians": mean, "least_share_of_best_peer": least, "missed": missed })
         );
     } else {
         say!("\nMean over kinds of the median online score: {mean:.3} ({MEAN_MIN} is asked).");

@@ -3,11 +3,12 @@
 //! One line of JSON for every try, written before the ledger acknowledges it: a run that was killed loses no curve of
 //! what it keeps. A line that was cut off is dropped, and its try is played and written again.
 
+use crate::cli::solve::unexplained;
 use crate::measured::{Compared, Measured};
 use anyhow::{Context, Result};
 use bem_engine::chronicle::Happening;
 use bem_engine::climb::{Climbed, Purpose, UnitResult};
-use bem_engine::learner::Decision;
+use bem_engine::learner::{Decision, Shortfall};
 use bem_engine::online::{Online, Sums};
 use bem_engine::solve::{Point, Solution};
 use bem_evolve::patch::PatchKind;
@@ -39,6 +40,9 @@ pub struct Curve {
     pub optimum: Option<f64>,
     /// What random play earns, where it is known.
     pub random: Option<f64>,
+    /// What the model cannot represent, where acting surely earns less than was predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unexplained: Option<Unexplained>,
     /// The seed of the instance.
     #[serde(default)]
     pub seed: u64,
@@ -63,6 +67,26 @@ pub struct Earned {
     /// What best play earns more on the same seeds, in milli-units, where it was played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<i64>,
+}
+
+/// Contexts in which acting earns less than was predicted, of so many, and how much less a step, on average.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unexplained {
+    pub contexts: u32,
+    pub compared: u32,
+    pub mean: f64,
+}
+
+impl Unexplained {
+    fn of(short: &Shortfall) -> Unexplained {
+        let Shortfall { contexts, compared, mean } = *short;
+        Unexplained { contexts, compared, mean: to_float(mean) / 1e3 }
+    }
+
+    /// In words.
+    pub fn text(&self) -> String {
+        unexplained(self.contexts, self.compared, self.mean)
+    }
 }
 
 /// One decision of the gate.
@@ -190,6 +214,7 @@ impl Curves {
             regret: losses.map(|losses| losses.now().lost as f64).or(regret),
             optimum,
             random: yardstick.map(|yardstick| to_float(yardstick.random)),
+            unexplained: solution.learned.shortfall.as_ref().map(Unexplained::of),
             seed: result.seed,
             measured: measured.copied().or_else(|| Measured::of(&solution.evaluation, yardstick)),
             patches: solution.decisions.iter().map(|decision| patch(decision, solution)).collect(),

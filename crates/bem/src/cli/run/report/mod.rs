@@ -7,7 +7,7 @@ mod drawing;
 mod result;
 mod rules;
 
-pub use curves::{Curves, Played};
+pub use curves::{Curves, Played, Unexplained};
 pub use rules::recorded_in;
 
 use super::scoreboard::{best, standing};

@@ -110,6 +110,9 @@ fn warnings(page: &mut String, climbed: &Climbed, curve: &Curve) {
     if climbed.adapts {
         warn(format!("{ADAPTING}."));
     }
+    if let Some(unexplained) = &curve.unexplained {
+        warn(format!("{}.", unexplained.text()));
+    }
     if let Some(Measured { policy: Figure { bad, episodes, .. }, .. }) = curve.measured
         && 0 < bad
     {
