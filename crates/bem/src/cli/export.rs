@@ -33,7 +33,7 @@ pub struct ExportArguments {
     /// The folder of a run or of a server, a snapshot, or a circuit in AIGER, BLIF or our own form
     #[arg(value_name = "RUN|FILE")]
     source: PathBuf,
-    /// Which expert of a run, or which world of a server; where there are several and none is named, they are listed
+    /// Which expert of a run, or which world of a server; where there are several and none is named, they are listed, or refused with --out
     #[arg(long)]
     expert: Option<String>,
     /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle; log of a server
@@ -102,6 +102,8 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     }
     let learned = match learned::open(&arguments.source, arguments.expert.as_deref())? {
         Found::One(learned) => learned,
+        // Who goes on with the file must not find out later that there is none.
+        several if arguments.out.is_some() => several.one()?,
         Found::Several { all, .. } => {
             for one in all {
                 say!("{:<26} {:>4} gates  {}", one.name, one.gates, one.task);
