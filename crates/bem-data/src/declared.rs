@@ -60,10 +60,7 @@ impl Declared {
         let is_number = |feature: &&Feature| matches!(feature.kind, FeatureKind::Number { .. });
         let grids = grid::levels(features.iter().filter(is_number).count(), horizon);
         let cut = |levels: &usize| {
-            let places = |min, max| match horizon {
-                1 => grid::uniform(min, max, levels - 1),
-                _ => grid::halved(min, max, levels - 1),
-            };
+            let places = |min, max| grid::places(min, max, levels - 1, horizon);
             let encoder = Encoder::cut_by(features.to_vec(), NumberCode::Binary, places, &rules)?;
             Declared::new(encoder, bad.to_vec(), forbid.to_vec(), actions)
         };

@@ -10,6 +10,12 @@ pub const THRESHOLDS_MAX: usize = 255;
 /// How often one is halved for a step between thresholds, at most.
 const HALVINGS_MAX: u32 = 16;
 
+/// Units in a range that is cut by octaves: whole numbers of fewer are told apart well enough by an even grid.
+const WIDE_UNITS: i32 = 10_000;
+
+/// Into how many parts an octave is cut, at most: steps of 3 to 6 parts in a hundred of what a number is.
+const OCTAVE_PARTS_MAX: usize = 16;
+
 /// The fewest thresholds that are told by their first, their last and their distance.
 const EVEN_MIN: usize = 4;
 
@@ -24,6 +30,56 @@ pub fn levels(numbers: usize, horizon: u32) -> &'static [usize] {
         (1, ..=16) => &[64, 32, 16],
         (_, ..=2) => &[256, 64, 32, 16],
         _ => &[64, 16],
+    }
+}
+
+/// At most `count` thresholds for a number in a world of `horizon` steps of which only the bounds are known.
+pub fn places(min: Decimal, max: Decimal, count: usize, horizon: u32) -> Vec<Decimal> {
+    match horizon {
+        _ if Decimal::from_int(WIDE_UNITS) < max.minus(min) => octaves(min, max, count),
+        1 => uniform(min, max, count),
+        _ => halved(min, max, count),
+    }
+}
+
+/// At most `count` thresholds at distances from zero, or from the bound that is nearest to it, that grow with the distance: each
+/// octave is cut into equal parts, units next to zero. An even grid over a million has no place below thousands. Decision D-309.
+pub fn octaves(min: Decimal, max: Decimal, count: usize) -> Vec<Decimal> {
+    let count = count.clamp(1, THRESHOLDS_MAX);
+    let zero = Decimal::ZERO.clamp(min, max);
+    let mut unit = Decimal::ONE;
+    while unit <= max.minus(min) {
+        for parts in (2..=OCTAVE_PARTS_MAX).rev() {
+            let reach = |far: Decimal| distances(far, unit, parts, count);
+            let Some((below, above)) = reach(zero.minus(min)).zip(reach(max.minus(zero))) else { continue };
+            let below = below.iter().rev().map(|distance| zero.minus(*distance));
+            let above = above.iter().map(|distance| zero.plus(*distance));
+            let mut places: Vec<Decimal> = below.chain([zero]).chain(above).collect();
+            places.retain(|place| min < *place);
+            if (1..=count).contains(&places.len()) {
+                return places;
+            }
+        }
+        unit = unit.plus(unit);
+    }
+    uniform(min, max, count)
+}
+
+/// Distances up to `reach`: twice `parts` steps of one unit, then `parts` steps in every octave; nothing where that is too many.
+fn distances(reach: Decimal, unit: Decimal, parts: usize, count: usize) -> Option<Vec<Decimal>> {
+    let (mut places, mut place, mut step) = (Vec::new(), Decimal::ZERO, unit);
+    loop {
+        place = place.plus(step);
+        if reach < place {
+            return Some(places);
+        }
+        if places.len() == count {
+            return None;
+        }
+        places.push(place);
+        if parts < places.len() && places.len().is_multiple_of(parts) {
+            step = step.plus(step);
+        }
     }
 }
 
@@ -149,6 +205,41 @@ mod tests {
         assert_eq!(words(&halved(number("-40"), number("60"), 255)), "-39.5 to 60 by 0.5");
         assert_eq!(halved(number("0"), number("4000"), 255), uniform(number("0"), number("4000"), 255));
         assert_eq!(halved(number("0"), number("1e-18"), 3).len(), 1);
+    }
+
+    #[test]
+    fn a_wide_range_is_cut_by_octaves_of_the_distance_from_zero() {
+        let number = |text: &str| Decimal::parse(text).unwrap();
+        let cut = |min: &str, max: &str, count: usize| octaves(number(min), number(max), count);
+        let wide = cut("0", "1000000", 255);
+        assert!((200..=255).contains(&wide.len()), "{}", wide.len());
+        assert_eq!(words(&wide[..32]), "1 to 30 by 1 32 34");
+        // Far from zero two neighbours differ by 3 to 7 parts in a hundred: 137 lies between 136 and 144.
+        let far = wide.iter().filter(|place| number("30") <= **place).copied().collect::<Vec<_>>();
+        for pair in far.windows(2) {
+            let share = pair[1].minus(pair[0]).to_int().unwrap() * 1_000 / pair[0].to_int().unwrap();
+            assert!((33..=67).contains(&share), "{} {}", pair[0], pair[1]);
+        }
+        assert!(wide.contains(&number("136")) && wide.contains(&number("144")));
+        // Around zero both signs are cut alike; zero itself tells them apart.
+        let both = cut("-100000", "100000", 255);
+        assert!(both.iter().all(|place| both.contains(&Decimal::ZERO.minus(*place))), "{both:?}");
+        assert!(both.contains(&Decimal::ZERO) && both.windows(2).all(|pair| pair[0] < pair[1]));
+        // From the bound that is nearest to zero elsewhere; few places are still spread over all octaves.
+        assert_eq!(words(&cut("500", "20500", 15)[..4]), "628 to 1012 by 128");
+        let below = cut("-20500", "-500", 15);
+        assert!(number("-20500") < below[0] && *below.last().unwrap() == number("-500"), "{below:?}");
+        for (min, max) in [("-1e15", "1e15"), ("0", "1e15"), ("-3", "1e15"), ("0", "10000.5")] {
+            for count in [1, 3, 15, 63, 255] {
+                let places = cut(min, max, count);
+                assert!((1..=count).contains(&places.len()), "{min} {max} {count}: {}", places.len());
+            }
+        }
+        // Narrower ranges are cut evenly, as they always were.
+        let (zero, narrow) = (number("0"), number("10000"));
+        assert_eq!(places(zero, narrow, 255, 1), uniform(zero, narrow, 255));
+        assert_eq!(places(zero, narrow, 255, 9), halved(zero, narrow, 255));
+        assert_eq!(places(zero, number("1000000"), 255, 9), wide);
     }
 
     #[test]

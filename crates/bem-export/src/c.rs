@@ -1,6 +1,7 @@
 //! C: one header, all functions `static inline`, a state that the caller owns.
 
 use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
+use crate::rows::Replay;
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -52,10 +53,22 @@ pub(crate) fn program(program: &Program<'_>) -> String {
 
 pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
     let bits = program.observation_bits.max(1);
+    let replay = Replay::new(program, files).c();
+    let (rows, said, told) = match program.encoder {
+        None => (String::new(), "", ""),
+        Some(_) => (
+            format!(
+                "    const long rows = play_rows(2 < count ? words[2] : \"{}\");\n    if (rows < 0) return 1;\n",
+                files.rows
+            ),
+            ", %ld rows of named values",
+            "rows, ",
+        ),
+    };
     let FileNames { program, vectors, .. } = files;
     format!(
         "// Plays {vectors} on {program} and compares every action. Run it in their folder.\n\
-         #include <stdio.h>\n#include <string.h>\n#include \"{program}\"\n\n\
+         #include <stdio.h>\n#include <string.h>\n#include \"{program}\"\n{replay}\n\
          int main(int count, char **words)\n{{\n    \
          FILE *file = fopen(1 < count ? words[1] : \"{vectors}\", \"r\");\n    \
          char text[{0} + 2];\n    uint8_t obs[{bits}];\n    int reset, action;\n    long steps = 0;\n    \
@@ -67,8 +80,8 @@ pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
          if (reset) bem_reset(&state);\n        \
          const int got = bem_decide(&state, obs);\n        \
          if (got != action) {{ printf(\"step %ld: action %d instead of %d\\n\", steps, got, action); return 1; }}\n        \
-         steps++;\n    }}\n    fclose(file);\n    \
-         printf(\"%ld steps: %s\\n\", steps, steps ? \"ok\" : \"nothing to compare\");\n    return steps ? 0 : 1;\n}}\n",
+         steps++;\n    }}\n    fclose(file);\n{rows}    \
+         printf(\"%ld steps{said}: %s\\n\", steps, {told}steps ? \"ok\" : \"nothing to compare\");\n    return steps ? 0 : 1;\n}}\n",
         bits
     )
 }

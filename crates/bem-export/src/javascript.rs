@@ -2,6 +2,7 @@
 //! dependencies, runs in browsers and in Node.
 
 use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
+use crate::rows::Replay;
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -43,7 +44,9 @@ pub(crate) fn program(program: &Program<'_>) -> String {
     text + &program.encoder.map_or_else(String::new, crate::named::javascript)
 }
 
-pub(crate) fn self_test(files: &FileNames) -> String {
+pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
+    let replay = Replay::new(program, files).javascript();
+    let rows = if program.encoder.is_some() { ", ${rows} rows of named values" } else { "" };
     let FileNames { program, vectors, .. } = files;
     format!(
         r#"// Plays {vectors} on {program} and compares every action.
@@ -63,7 +66,7 @@ for (const line of readFileSync(new URL("./{vectors}", import.meta.url), "utf8")
   }}
   steps += 1;
 }}
-console.log(`${{steps}} steps: ${{steps ? "ok" : "nothing to compare"}}`);
+{replay}console.log(`${{steps}} steps{rows}: ${{steps ? "ok" : "nothing to compare"}}`);
 process.exit(steps ? 0 : 1);
 "#
     )

@@ -2,7 +2,7 @@
 //!
 //! Every program takes *all* observation bits of the world, in the world's own order, keeps the policy's memory itself
 //! and has a reset for the start of an episode. Its first lines say where it comes from. The self-test beside it plays
-//! [`vectors`] that the circuit itself has answered. Must not know runs, files or learning: who calls says where a policy
+//! [`vectors`] that the circuit itself has answered, and [`rows()`] of named values where features have names. Must not know runs, files or learning: who calls says where a policy
 //! comes from. Clauses: GLE-9, VM-1.
 
 mod c;
@@ -10,10 +10,12 @@ mod expression;
 mod javascript;
 mod named;
 mod python;
+mod rows;
 mod rust;
 mod vectors;
 mod verilog;
 
+pub use rows::rows;
 pub use vectors::{VECTORS_DEFAULT, VECTORS_MAX, vectors};
 
 use bem_data::Encoder;
@@ -74,6 +76,11 @@ impl Language {
         }
     }
 
+    /// Whether its programs take named values; a module of Verilog takes bits.
+    pub const fn takes_names(self) -> bool {
+        !matches!(self, Language::Verilog)
+    }
+
     /// How a line of comment starts.
     const fn comment(self) -> &'static str {
         match self {
@@ -110,6 +117,8 @@ pub struct FileNames {
     pub test: String,
     /// The vectors that the self-test plays.
     pub vectors: String,
+    /// The rows of named values that it plays too, where features have names and the language compares numbers.
+    pub rows: String,
 }
 
 impl FileNames {
@@ -120,6 +129,7 @@ impl FileNames {
             program: program.to_string(),
             test: format!("{stem}_test.{}", language.test_extension()),
             vectors: format!("{stem}_vectors.txt"),
+            rows: format!("{stem}_rows.txt"),
         }
     }
 
@@ -148,13 +158,13 @@ pub fn write(language: Language, program: &Program<'_>) -> String {
     }
 }
 
-/// The self-test: it plays the vectors, prints one line that ends in `ok`, or names the first difference and fails.
+/// The self-test: it plays the vectors, and rows of named values where there are some, prints one line that ends in `ok`, or names the first difference and fails.
 pub fn self_test(language: Language, program: &Program<'_>, files: &FileNames) -> String {
     match language {
         Language::C => c::self_test(program, files),
         Language::Rust => rust::self_test(program, files),
         Language::Python => python::self_test(program, files),
-        Language::JavaScript => javascript::self_test(files),
+        Language::JavaScript => javascript::self_test(program, files),
         Language::Verilog => verilog::self_test(program, files),
     }
 }

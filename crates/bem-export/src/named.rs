@@ -89,7 +89,17 @@ fn names(encoder: &Encoder, is_reserved: impl Fn(&str) -> bool) -> Vec<String> {
     names
 }
 
-fn words(column: &Column) -> &[String] {
+/// The fields of the struct in C.
+pub(crate) fn names_in_c(encoder: &Encoder) -> Vec<String> {
+    names(encoder, |name| RESERVED.contains(&name))
+}
+
+/// The fields of the structure in Rust.
+pub(crate) fn names_in_rust(encoder: &Encoder) -> Vec<String> {
+    names(encoder, |name| RESERVED_IN_RUST.contains(&format!(" {name} ")))
+}
+
+pub(crate) fn words(column: &Column) -> &[String] {
     match &column.feature.kind {
         FeatureKind::Choice(words) => words,
         _ => &[],
@@ -134,7 +144,7 @@ fn comparisons(value: &str, thresholds: &[Decimal]) -> String {
 
 /// A struct of the features, its encoding, and a decision over it.
 pub(crate) fn c(encoder: &Encoder) -> String {
-    let names = names(encoder, |name| RESERVED.contains(&name));
+    let names = names_in_c(encoder);
     let mut fields = String::new();
     let mut body = String::new();
     let mut refused = String::new();
@@ -200,9 +210,8 @@ pub(crate) fn c(encoder: &Encoder) -> String {
 
 /// A structure of the features with its encoding, and a decision over it, in Rust.
 pub(crate) fn rust(encoder: &Encoder, observation_bits: usize) -> String {
-    let is_reserved = |name: &str| RESERVED_IN_RUST.contains(&format!(" {name} "));
     let (mut fields, mut body, mut allowed) = (String::new(), String::new(), Vec::new());
-    for (column, name) in encoder.columns().iter().zip(names(encoder, is_reserved)) {
+    for (column, name) in encoder.columns().iter().zip(names_in_rust(encoder)) {
         let (value, low) = (format!("self.{name}"), usize::from(column.low));
         let listed = listed(column);
         let (kind, says) = match &column.feature.kind {
@@ -375,7 +384,7 @@ pub(crate) fn python(encoder: &Encoder) -> String {
 }
 
 /// A string literal of Python and of JavaScript.
-fn literal_text(text: &str) -> String {
+pub(crate) fn literal_text(text: &str) -> String {
     let escaped: String = text
         .chars()
         .map(|sign| match sign {

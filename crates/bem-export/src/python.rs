@@ -1,6 +1,7 @@
 //! Python: a class over plain integers, and the same expressions over numpy's columns for many rows at once.
 
 use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
+use crate::rows::Replay;
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -82,6 +83,8 @@ def decide_batch(obs, memory=None):
 pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
     let FileNames { program: name, vectors, .. } = files;
     let bits = program.observation_bits;
+    let replay = Replay::new(program, files).python();
+    let rows = if program.encoder.is_some() { ", {len(named)} rows of named values" } else { "" };
     format!(
         r#"# Plays {vectors} on {name} and compares every action; with numpy also many rows at once.
 import importlib.machinery
@@ -120,7 +123,7 @@ else:
     if wrong:
         sys.exit(f"row {{wrong[0]}} of the batch: action {{actions[wrong[0]]}} instead of {{wanted[wrong[0]]}}")
     batch = "many rows at once with numpy too"
-print(f"{{len(rows)}} steps ({{batch}}): ok")
+{replay}print(f"{{len(rows)}} steps{rows} ({{batch}}): ok")
 "#
     )
 }

@@ -2,6 +2,7 @@
 //! `core`.
 
 use crate::expression::{Complement, Input, action_code, outputs, write_circuit};
+use crate::rows::Replay;
 use crate::{FileNames, Language, Program, header};
 use std::fmt::Write as _;
 
@@ -56,8 +57,13 @@ pub(crate) fn program(program: &Program<'_>) -> String {
 
 pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
     let (bits, FileNames { program: name, vectors, .. }) = (program.observation_bits, files);
+    let replay = Replay::new(program, files).rust();
+    let rows = match program.encoder {
+        None => "\"\"",
+        Some(_) => "format!(\", {} rows of named values\", play_rows())",
+    };
     format!(
-        "//! Plays {vectors} on {name} and compares every action.\n\n#[path = \"{name}\"]\nmod policy;\n\n\
+        "//! Plays {vectors} on {name} and compares every action.\n\n#[path = \"{name}\"]\nmod policy;\n{replay}\n\
          fn main() {{\n    let mut policy = policy::Policy::new();\n    let mut steps = 0;\n    \
          for line in include_str!(\"{vectors}\").lines() {{\n        \
          let words: Vec<&str> = line.split(' ').collect();\n        \
@@ -68,7 +74,8 @@ pub(crate) fn self_test(program: &Program<'_>, files: &FileNames) -> String {
          if got.to_string() != words[2] {{\n            \
          println!(\"step {{steps}}: action {{got}} instead of {{}}\", words[2]);\n            \
          std::process::exit(1);\n        }}\n        steps += 1;\n    }}\n    \
-         println!(\"{{steps}} steps: {{}}\", if 0 < steps {{ \"ok\" }} else {{ \"nothing to compare\" }});\n    \
+         let rows = {rows};\n    \
+         println!(\"{{steps}} steps{{rows}}: {{}}\", if 0 < steps {{ \"ok\" }} else {{ \"nothing to compare\" }});\n    \
          std::process::exit(if 0 < steps {{ 0 }} else {{ 1 }});\n}}\n"
     )
 }

@@ -20,7 +20,7 @@ pub const VECTORS_DEFAULT: usize = 2_000;
 /// The most vectors of a self-test.
 pub const VECTORS_MAX: usize = 1_000_000;
 /// An episode goes on for longer than this in one of so many steps.
-const RESET_ONE_IN: u64 = 24;
+pub(crate) const RESET_ONE_IN: u64 = 24;
 
 /// The vectors; the same for the same policy and count.
 pub fn vectors(program: &Program<'_>, count: usize) -> String {

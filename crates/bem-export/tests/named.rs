@@ -7,7 +7,7 @@ use bem_base::prng::Prng;
 use bem_circuit::netlist::{Builder, Signal};
 use bem_circuit::testing::random_dense_netlist;
 use bem_data::{Code, Decimal, Encoder, Feature, FeatureKind};
-use bem_export::{Language, Program, write};
+use bem_export::{FileNames, Language, Program, rows as told_rows, self_test, vectors, write};
 use bem_synth::policy::{Player, Policy, action_bits};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -351,6 +351,52 @@ fn named_features_are_encoded_and_decided_by_exported_programs_as_they_were_lear
     }
     let said = printed(folder.path(), "python3 test.py doubles.json texts.json");
     assert_eq!(said, format!("{DOUBLES} rows\n{TEXTS} rows\n"));
+}
+
+#[test]
+fn self_tests_play_named_values_and_find_a_threshold_that_is_another() {
+    let encoder = encoder();
+    let policy = random_policy(encoder.bits());
+    let program = Program {
+        policy: &policy,
+        observation_bits: encoder.bits(),
+        horizon: None,
+        name: "named",
+        encoder: Some(&encoder),
+        provenance: &[],
+    };
+    let told = told_rows(&program).unwrap();
+    // Every threshold is met itself, and so is the double just below it.
+    let temps: Vec<&str> = told.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    for wanted in ["-0.7", "-0.7000000000000001", "29.999999999999996", "30", "30.000000000000004", "60"] {
+        assert!(temps.contains(&wanted), "{wanted}");
+    }
+    let count = told.lines().count();
+    for language in Language::ALL.into_iter().filter(|language| language.takes_names()) {
+        let folder = tempfile::tempdir().unwrap();
+        let save = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let files = FileNames::of(language, &format!("named.{}", language.extension()));
+        save(&files.program, &write(language, &program));
+        save(&files.test, &self_test(language, &program, &files));
+        save(&files.vectors, &vectors(&program, 500));
+        save(&files.rows, &told);
+        let said = printed(folder.path(), &files.command(language));
+        assert!(said.starts_with("500 steps") && said.trim_end().ends_with("ok"), "{said}");
+        assert!(said.contains(&format!("{count} rows of named values")), "{said}");
+        // The bits are right still where one comparison of the shipped file is not: only the rows tell.
+        let spoiled = |text: String| match language {
+            Language::Python => text.replacen("Decimal(\"20.3\")", "Decimal(\"20.4\")", 1),
+            _ => text.replacen(">= (double)20.3", ">= (double)20.4", 1).replacen(">= 20.3", ">= 20.4", 1),
+        };
+        let (whole, changed) = (write(language, &program), spoiled(write(language, &program)));
+        assert_ne!(whole, changed, "{}", language.name());
+        save(&files.program, &changed);
+        let output =
+            Command::new("sh").args(["-c", &files.command(language)]).current_dir(folder.path()).output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(" instead of "), "{}: {said}", language.name());
+    }
 }
 
 #[test]

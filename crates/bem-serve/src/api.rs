@@ -8,7 +8,7 @@ pub(crate) mod happened;
 mod log;
 mod new_world;
 
-pub use new_world::read_world;
+pub use new_world::{read_beside, read_world};
 
 use crate::core::{Decided, Message, PatchLine, Seen};
 use crate::http::{App, BODY_BYTES_MAX, COOKIE, Failure, Registered, attempt, peer_of, route, session_of};
@@ -356,8 +356,14 @@ async fn list_worlds(State(app): State<App>, Query(query): Paging) -> Result<Jso
     responses((status = 201, description = "It is there now"), (status = 200, description = "It was there already"),
         (status = 400, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn create_world(State(app): State<App>, body: Bytes) -> Result<Response, Failure> {
-    let spec = read_world(&body)?;
+    let mut spec = read_world(&body)?;
     let name = spec.name.clone();
+    let asked = name.clone();
+    let known =
+        app.handle.look(move |service| service.find(&asked).ok().map(|(_, world)| world.spec().clone()));
+    if let Some(known) = known.await? {
+        spec = read_beside(&body, &known)?;
+    }
     let is_new = app.handle.ask(|reply| Message::Create(Box::new(spec), reply)).await??;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(json!({ "world": name }))).into_response())

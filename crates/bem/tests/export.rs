@@ -137,6 +137,24 @@ fn what_is_missing_is_said_in_one_line_and_never_passed_over() {
     assert!(nothing.status.success(), "{nothing:?}");
     let line = refusal(&bem(empty.path(), &["export", "kept"]));
     assert!(line.contains("there is no learned circuit"), "{line}");
+
+    // What a log taught has no history of a run; what to do instead is said.
+    let data = "a,offer\n".to_string() + &"0,no\n9,yes\n".repeat(60);
+    std::fs::write(empty.path().join("data.csv"), data).expect("a table");
+    let learned = bem(empty.path(), &["learn", "data.csv", "--label", "offer", "--out", "offer.policy"]);
+    assert!(learned.status.success(), "{learned:?}");
+    let line = refusal(&bem(empty.path(), &["export", "offer.policy", "--format", "bundle"]));
+    assert!(line.contains("no history of a run") && line.contains("self-test"), "{line}");
+
+    // Several experts are listed; a file is of one.
+    let several = ["run", "--families", "parity,bandit", "--steps", "3000", "--stages", "2", "--out", "two"];
+    assert!(bem(empty.path(), &several).status.success());
+    let listed = text(&bem(empty.path(), &["export", "two"]).stdout);
+    assert!(1 < listed.lines().count(), "{listed}");
+    let line = refusal(&bem(empty.path(), &["export", "two", "--format", "c", "--out", "policy.h"]));
+    let names = listed.lines().filter_map(|one| one.split_whitespace().next());
+    assert!(line.contains("--expert") && names.into_iter().all(|name| line.contains(name)), "{line}");
+    assert!(!empty.path().join("policy.h").exists());
 }
 
 #[test]

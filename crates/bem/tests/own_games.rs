@@ -59,6 +59,34 @@ fn a_threshold_is_found_in_a_small_part_of_the_declared_range() {
     assert!(0.95 <= mean, "{answer}");
 }
 
+/// One step: amounts of every size up to a million, and 137 decides.
+const WIDE: &str = r#"
+import json, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "actions": 2, "horizon": 1, "reward_range": [0, 1000],
+     "features": [{"name": "amount", "kind": "number", "min": 0, "max": 1000000}, {"name": "door", "kind": "bit"}]})
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        number = message["reset"] * 2654435761 % 2**32 >> 8
+        amount, door = int(10 ** (6 * (number % 10007) / 10007)), number % 2
+    seen = {"amount": amount, "door": door}
+    paid = {"reward": 1000 if message.get("act") == (amount >= 137) else 0, "done": True}
+    say({"obs": seen} if "reset" in message else {"obs": seen, **paid})
+"#;
+
+#[test]
+fn a_small_threshold_is_found_in_a_range_of_a_million() {
+    let folder = tempfile::tempdir().expect("a folder for the program");
+    let program = folder.path().join("wide.py");
+    std::fs::write(&program, WIDE).expect("the program is written");
+    let command = format!("python3 {}", program.display());
+    let answer = solved(&["--env-cmd", &command, "--budget", "10000", "--eval-episodes", "2000"]);
+    // An even grid begins with 5,000: of the amounts two in three lie below, and play there earned 0.73 at best.
+    let mean = answer["return_mean"].as_f64().expect("a mean return");
+    assert!(0.97 <= mean, "{answer}");
+}
+
 #[test]
 fn compositions_are_tasks() {
     let answer = solved(&["seq(parity{n=4},majority{n=5})", "--budget", "40000"]);

@@ -1,7 +1,7 @@
 //! The policy in force of a world as a program or a circuit that runs elsewhere: `GET /v1/worlds/NAME/export`.
 //!
 //! What is handed out says where it comes from: world, head of the history, what was measured, and what to look out for. A program has its
-//! self-test and the vectors of it as parts. Clauses: GLE-9; decisions D-191, D-256.
+//! self-test, the vectors and the rows of it as parts. Clauses: GLE-9; decisions D-191, D-256.
 
 use super::{ErrorBody, Paging, shown};
 use crate::http::{App, Failure};
@@ -14,12 +14,12 @@ use bem_data::Declared;
 use bem_export::{FileNames, Language, Program, VECTORS_DEFAULT};
 
 /// What is handed out of a program.
-const PARTS: &str = "program, test or vectors";
+const PARTS: &str = "program, test, vectors, or rows where features have names";
 
 #[utoipa::path(get, path = "/v1/worlds/{name}/export",
     params(("name" = String, Path),
         ("format" = Option<String>, Query, description = "c (if left out), rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot or net"),
-        ("part" = Option<String>, Query, description = "Of a program: program (if left out), test for its self-test, vectors for what that plays; they go into one folder under the names of the header content-disposition")),
+        ("part" = Option<String>, Query, description = "Of a program: program (if left out), test for its self-test, vectors for what that plays, rows for the named values that it plays where features have names; they go into one folder under the names of the header content-disposition")),
     responses((status = 200, description = "The circuit in force, with where it comes from, what was measured and what to look out for"),
         (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(super) async fn export(
@@ -62,6 +62,9 @@ pub(super) async fn export(
             None | Some("program") => (&files.program, bem_export::write(language, &program)),
             Some("test") => (&files.test, bem_export::self_test(language, &program, &files)),
             Some("vectors") => (&files.vectors, bem_export::vectors(&program, VECTORS_DEFAULT)),
+            Some("rows") if language.takes_names() && encoder.is_some() => {
+                (&files.rows, bem_export::rows(&program).unwrap_or_default())
+            }
             Some(_) => return Err(Failure::bad("part", format!("part is unknown: {PARTS}"))),
         };
         let plain = (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_string());

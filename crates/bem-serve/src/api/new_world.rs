@@ -16,6 +16,23 @@ use serde_json::{Map, Value};
 
 /// Reads what a world is.
 pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
+    read_over(body, None)
+}
+
+/// What a world is, beside one of its name that is served: that one's spelling of it where both say the same. Numbers of a served
+/// world stay cut where the version that opened it cut them, so that the same request is the same world after an upgrade.
+pub fn read_beside(body: &[u8], known: &WorldSpec) -> Result<WorldSpec, Failure> {
+    let spec = read_world(body)?;
+    let kept = match spec == *known {
+        true => None,
+        false => Declared::from_json(&known.note, known.shape.actions).ok(),
+    };
+    let again = kept.and_then(|kept| read_over(body, Some(&kept.encoder)).ok());
+    Ok(again.filter(|again| again == known).unwrap_or(spec))
+}
+
+/// The same with numbers cut as this encoder cuts them, where its features are the world's.
+fn read_over(body: &[u8], kept: Option<&Encoder>) -> Result<WorldSpec, Failure> {
     let mut fields = Fields::read(body)?;
     let name = Fields::must("name", fields.text("name")?)?;
     let features = fields.list("features")?;
@@ -64,7 +81,7 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
             return Err(Failure::bad("obs_bits", "obs_bits and features exclude each other"));
         }
         (Some(features), None) => {
-            let declared = read_declared(features, bad_if, forbid, (actions, horizon))?;
+            let declared = read_declared(features, (bad_if, forbid), (actions, horizon), kept)?;
             (declared.encoder.bits() as u16, declared.encoder.fields(), Some(declared))
         }
     };
@@ -87,9 +104,9 @@ pub fn read_world(body: &[u8]) -> Result<WorldSpec, Failure> {
 /// Features and the rules over them.
 fn read_declared(
     features: Vec<Value>,
-    bad_if: Option<Vec<Value>>,
-    forbid: Option<Vec<Value>>,
+    (bad_if, forbid): (Option<Vec<Value>>, Option<Vec<Value>>),
     (actions, horizon): (u16, u32),
+    kept: Option<&Encoder>,
 ) -> Result<Declared, Failure> {
     if !(1..=ACTIONS_MAX).contains(&usize::from(actions)) {
         let message = format!("actions {actions} is out of range: 1 to {ACTIONS_MAX}");
@@ -108,7 +125,11 @@ fn read_declared(
         (false, true) => "bad_if",
         _ => "forbid",
     };
-    Declared::of_world(&features, (&bad, &forbid), actions, horizon).map_err(about(field))
+    let is_cut = |kept: &&Encoder| kept.columns().iter().map(|column| &column.feature).eq(&features);
+    match kept.filter(is_cut) {
+        Some(kept) => Declared::new(kept.clone(), bad, forbid, actions).map_err(about(field)),
+        None => Declared::of_world(&features, (&bad, &forbid), actions, horizon).map_err(about(field)),
+    }
 }
 
 fn read_returns(range: &[Value]) -> Result<(i64, i64), Failure> {

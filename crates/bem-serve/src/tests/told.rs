@@ -127,3 +127,43 @@ fn patches_and_history_are_paged_and_the_page_has_figures_with_intervals() {
         assert!(metrics.contains("bem_decisions") && metrics.trim_end().ends_with("# EOF"), "{metrics}");
     });
 }
+
+/// A world as a version with another grid opened it: numbers in so many levels, the rest as it is read today.
+fn opened_with(body: &str, levels: usize) -> bem_runtime::input::WorldSpec {
+    let mut spec = api::read_world(body.as_bytes()).unwrap_or_else(|_| panic!("a world"));
+    let today = bem_data::Declared::from_json(&spec.note, spec.shape.actions).unwrap();
+    let features = today.encoder.columns().iter().map(|column| column.feature.clone()).collect::<Vec<_>>();
+    let list = today.forbid().collect::<Vec<_>>().join(",");
+    let rules = bem_data::Rule::list("forbid", &format!("[{list}]"), &features, spec.shape.actions).unwrap();
+    let code = bem_data::NumberCode::Binary;
+    let encoder = bem_data::Encoder::for_world(features, code, levels, &rules).unwrap();
+    let older = bem_data::Declared::new(encoder, Vec::new(), rules, spec.shape.actions).unwrap();
+    spec.shape.observation_bits = older.encoder.bits() as u16;
+    spec.shape.fields = older.encoder.fields();
+    (spec.note, spec.forbidden) = (older.to_json(), older.forbidden);
+    spec
+}
+
+#[test]
+fn the_same_world_is_there_already_however_the_version_that_opened_it_cut_its_numbers() {
+    let (bench, token) = (Bench::new(1_000_000), token());
+    run_async(async {
+        let headers = [HOST, JSON, (header::AUTHORIZATION, token.as_str())];
+        let body = r#"{"name":"house","features":[{"name":"temp","kind":"number","min":-40,"max":60},{"name":"door","kind":"bit"}],
+            "actions":3,"reward_range":[-100,100],"forbid":[{"if":{"temp":">= 28.25"},"action":2}]}"#;
+        let older = opened_with(body, 16);
+        assert_ne!(older, api::read_world(body.as_bytes()).unwrap_or_else(|_| panic!("a world")));
+        let opened = bench.handle.ask(|reply| Message::Create(Box::new(older), reply)).await;
+        assert!(opened.is_ok_and(|is_new| is_new.is_ok_and(|is_new| is_new)));
+        let (status, answer) = bench.ask(&Method::POST, "/v1/worlds", &headers, body).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        // What differs by more than the grid is another world still.
+        for (said, other) in
+            [("28.25", "28.5"), ("\"max\":60", "\"max\":70"), ("door", "gate"), ("100]", "101]")]
+        {
+            let changed = body.replace(said, other);
+            let (status, answer) = bench.ask(&Method::POST, "/v1/worlds", &headers, &changed).await;
+            assert_eq!(status, StatusCode::CONFLICT, "{other}: {answer}");
+        }
+    });
+}

@@ -56,7 +56,31 @@ const OFFERS: &[Offer] = &[
         key: "cxx",
         name: "C++ compiler",
         look: Look::Program(&["c++", "g++", "clang++"], &["--version"]),
-        without: "BEM cannot be built from source (its solver is C++), and exported C headers cannot be tried here",
+        without: "BEM cannot be built from source (its solver is C++), and exported C headers cannot be tried as C++",
+    },
+    Offer {
+        key: "cc",
+        name: "C compiler",
+        look: Look::Program(&["cc"], &["--version"]),
+        without: "exported C programs and their self-tests cannot be tried here",
+    },
+    Offer {
+        key: "rustc",
+        name: "Rust compiler",
+        look: Look::Program(&["rustc"], &["--version"]),
+        without: "exported Rust programs and their self-tests cannot be tried here",
+    },
+    Offer {
+        key: "node",
+        name: "Node.js",
+        look: Look::Program(&["node"], &["--version"]),
+        without: "exported JavaScript and its self-tests cannot be tried here",
+    },
+    Offer {
+        key: "iverilog",
+        name: "Icarus Verilog",
+        look: Look::Program(&["iverilog"], &["-V"]),
+        without: "exported Verilog modules and their benches cannot be tried here",
     },
     Offer {
         key: "postgresql_client",
@@ -93,6 +117,18 @@ const OFFERS: &[Offer] = &[
         name: "Python",
         look: Look::Program(&["python3", "python"], &["--version"]),
         without: "no Gymnasium worlds, no Python exports, no Python module",
+    },
+    Offer {
+        key: "numpy",
+        name: "numpy",
+        look: Look::Module("numpy"),
+        without: "exported Python decides one row at a time, and the Python module cannot be used",
+    },
+    Offer {
+        key: "gymnasium",
+        name: "Gymnasium",
+        look: Look::Module("gymnasium"),
+        without: "Gymnasium worlds cannot be played",
     },
     Offer {
         key: "ray",

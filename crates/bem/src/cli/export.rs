@@ -8,6 +8,7 @@ use super::fit::hanging;
 use super::ledger_directory;
 use crate::bundle::{BYTES_MAX, make};
 use crate::learned::{self, Found, Learned};
+use crate::policy_file;
 use crate::served;
 use anyhow::{Context, Result, bail};
 use bem_base::words::quantity;
@@ -33,7 +34,7 @@ pub struct ExportArguments {
     /// The folder of a run or of a server, a snapshot, or a circuit in AIGER, BLIF or our own form
     #[arg(value_name = "RUN|FILE")]
     source: PathBuf,
-    /// Which expert of a run, or which world of a server; where there are several and none is named, they are listed
+    /// Which expert of a run, or which world of a server; where there are several and none is named, they are listed, or refused with --out
     #[arg(long)]
     expert: Option<String>,
     /// c, rust, python, javascript, verilog, aiger, aiger-ascii, blif, dot, net or bundle; log of a server
@@ -102,6 +103,8 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
     }
     let learned = match learned::open(&arguments.source, arguments.expert.as_deref())? {
         Found::One(learned) => learned,
+        // Who goes on with the file must not find out later that there is none.
+        several if arguments.out.is_some() => several.one()?,
         Found::Several { all, .. } => {
             for one in all {
                 say!("{:<26} {:>4} gates  {}", one.name, one.gates, one.task);
@@ -118,6 +121,13 @@ pub fn run(arguments: &ExportArguments) -> Result<Answer> {
 
 /// One signed file with everything.
 fn bundle(arguments: &ExportArguments) -> Result<Answer> {
+    if std::fs::read_to_string(&arguments.source).is_ok_and(|text| policy_file::is_one(&text)) {
+        let source = arguments.source.display();
+        bail!(
+            "{source} is a policy of bem learn, which has no history of a run that a bundle could carry: take it with --format c \
+             (or another program) and --out, which writes a self-test beside it"
+        );
+    }
     if arguments.source.is_file() {
         bail!("--format bundle needs the folder of a run: {} is a file", arguments.source.display());
     }
@@ -204,12 +214,23 @@ fn program(learned: &Learned, language: Language, arguments: &ExportArguments) -
     save(path, text.as_bytes())?;
     save(&path.with_file_name(&files.test), bem_export::self_test(language, &program, &files).as_bytes())?;
     save(&path.with_file_name(&files.vectors), bem_export::vectors(&program, vectors).as_bytes())?;
-    let line = format!("{}: {}, with {} and {}", path.display(), arguments.format, files.test, files.vectors);
+    let mut beside = vec![files.test.as_str(), files.vectors.as_str()];
+    if let Some(rows) = bem_export::rows(&program).filter(|_| language.takes_names()) {
+        save(&path.with_file_name(&files.rows), rows.as_bytes())?;
+        beside.insert(1, &files.rows);
+    }
+    let line = format!("{}: {}, with {}", path.display(), arguments.format, listed(&beside));
     hanging(&line, 2).iter().for_each(|part| say!("{part}"));
     say!("check it in its folder with");
     say!("  {}", files.command(language));
     learned.warnings.iter().for_each(|warning| warn(warning));
     Ok(())
+}
+
+/// Names in a sentence; there are at least two.
+fn listed(names: &[&str]) -> String {
+    let (last, others) = names.split_last().expect("a self-test and its vectors");
+    format!("{} and {last}", others.join(", "))
 }
 
 fn circuit(learned: &Learned, format: Format, out: Option<&Path>) -> Result<()> {

@@ -194,7 +194,6 @@ pub fn run(arguments: &LearnArguments) -> Result<Answer> {
     Ok(if is_supported { Answer::Yes } else { Answer::No })
 }
 
-/// What was learned, as a policy that other commands take.
 /// The line of a policy that says which log it was learned from; [`digest`] names the log.
 const LOG_LINE: &str = "log: ";
 
@@ -210,6 +209,7 @@ pub fn is_learned_from(learned: &Learned, table: &Table) -> bool {
     learned.provenance.iter().any(|line| line.starts_with(LOG_LINE) && line.contains(&digest))
 }
 
+/// What was learned, as a policy that other commands take.
 fn as_policy(path: &Path, table: &Table, log: &Log, result: &bem_logs::Learned, seed: u64) -> Learned {
     let policy = result.policy.clone();
     let digest = digest(table);
