@@ -32,8 +32,7 @@ type Task = (String, Vec<String>);
 fn tasks() -> Vec<Task> {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let budgeted = |words: &[&str], budget: &str| {
-        let words = words.iter().chain(&["--budget", budget]);
-        words.map(ToString::to_string).collect::<Vec<String>>()
+        [words, &["--budget", budget]].concat().iter().map(ToString::to_string).collect::<Vec<String>>()
     };
     let family = |name: &str| (name.to_string(), budgeted(&[name], BUDGET));
     let families = catalog::families().iter().map(|of| family(of.name()));
