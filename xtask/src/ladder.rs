@@ -1,19 +1,22 @@
 //! The ladder by measured steps: which rungs lie on a line, and whether they still do on seeds that nobody has seen.
 //!
-//! `cargo xtask ladder choose FILE...` takes what `bem ladder --stages 14 --measure --save FILE` wrote and writes
-//! crates/bem-teacher/src/chosen.rs; families that are not in it keep their rungs. `cargo xtask battery ladder` measures the
-//! chosen rungs with seeds that the commit names and writes docs/results/ladder.md. Clauses: GLE-5.
+//! `cargo xtask ladder choose FILE...` takes what `bem ladder --tried --measure --save FILE` wrote, pools the runs of every task,
+//! and writes crates/bem-teacher/src/chosen.rs; families that are not in it keep their rungs. `cargo xtask battery ladder` measures
+//! the chosen rungs with seeds that the commit names and writes docs/results/ladder.md. Clauses: GLE-5.
 
 use crate::{output, root};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Rungs of a ladder that is chosen, at most and at least.
 const STAGES: [usize; 2] = [5, 4];
-/// Rungs that a choice is made among, at most.
-const CANDIDATES: &str = "14";
+/// Runs that `bem ladder --measure` takes at once, at most.
+const BLOCK: u64 = 10;
+/// Families are measured by so many processes.
+const PROCESSES: usize = 2;
 /// Shares of half-samples that differ by less are alike: the wider choice is taken, and the longer one.
 const ALIKE: f64 = 0.05;
 /// Neighbours differ at least by this, in logarithms to the base 2.
@@ -22,30 +25,79 @@ const GAP: f64 = 0.25;
 const FRESH: f64 = 0.95;
 const FAMILIES: usize = 24;
 const SPEARMAN: f64 = 0.9;
-/// Families without steps to be counted: the one's agent learns anew in every episode, the other's rungs are open.
-const UNMEASURED: [&str; 2] = ["nonstationary_bandit", "rulegrid"];
+/// A family without steps to be counted: most of its rungs are open, and a run on one of them takes minutes.
+const UNMEASURED: [&str; 1] = ["rulegrid"];
 
 /// Runs the chore.
 pub fn ladder(words: &[&str]) -> Result<()> {
     match words {
         ["choose", files @ ..] if !files.is_empty() => choose(files),
         _ => bail!(
-            "cargo xtask ladder choose FILE...: files that `bem ladder --stages 14 --measure --save FILE` wrote"
+            "cargo xtask ladder choose FILE...: files that `bem ladder --tried --measure --save FILE` wrote"
         ),
     }
 }
 
-/// What `bem ladder` says, as JSON.
-fn said(words: &[&str]) -> Result<Value> {
-    let program = crate::built_bem()?;
-    Ok(serde_json::from_str(&output(&program, &[&["ladder", "--json"], words].concat())?)?)
+/// What `bem ladder` says of all families, as JSON.
+fn said(program: &str, words: &[&str]) -> Result<Vec<Value>> {
+    let said: Value = serde_json::from_str(&output(program, &[&["ladder", "--json"], words].concat())?)?;
+    Ok(said["families"].as_array().context("there are families")?.clone())
+}
+
+/// The name of a family.
+fn name_of(family: &Value) -> Result<&str> {
+    family["family"].as_str().context("a family has a name")
+}
+
+/// The rungs of a family, as tasks.
+fn tasks_of(family: &Value) -> Result<Vec<&str>> {
+    let rungs = family["rungs"].as_array().context("a family has rungs")?;
+    rungs.iter().map(|rung| rung["task"].as_str().context("a rung has a task")).collect()
+}
+
+/// Steps of all runs of every task.
+type Runs = BTreeMap<String, Vec<u64>>;
+
+/// The steps of some runs, where one that did not get there counts as its budget.
+fn steps_of(runs: &Value, budget: &Value) -> Result<Vec<u64>> {
+    let budget = budget.as_u64().context("a measurement has a budget")?;
+    let runs = runs.as_array().context("a measurement has runs")?;
+    Ok(runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect())
+}
+
+/// Adds what the lines of a file say, whose tasks are named as `bem ladder` names them: settings in the order of their names.
+fn pool(text: &str, all: &mut Runs) -> Result<()> {
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let row: Value = serde_json::from_str(line).with_context(|| format!("{line} is no measurement"))?;
+        let settings = row["params"].as_object().context("a measurement has settings")?;
+        let settings: BTreeMap<&String, &str> =
+            settings.iter().map(|(name, value)| (name, value.as_str().unwrap_or_default())).collect();
+        let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut task = row["task"].as_str().context("a measurement has a task")?.to_string();
+        if !settings.is_empty() {
+            task += &format!("{{{}}}", settings.join(","));
+        }
+        all.entry(task).or_default().extend(steps_of(&row["steps_to_99"], &row["budget"])?);
+    }
+    Ok(())
 }
 
 /// A rung with the logarithm of its median steps, and of the medians of all halves of its runs.
-struct Rung<'v> {
-    task: &'v str,
+struct Rung<'t> {
+    task: &'t str,
     steps: f64,
     halves: Vec<f64>,
+}
+
+impl<'t> Rung<'t> {
+    fn new(task: &'t str, runs: &[u64]) -> Result<Rung<'t>> {
+        let half = |mask: u32| {
+            let of = runs.iter().enumerate().filter(|(place, _)| mask >> place & 1 == 1);
+            median(of.map(|(_, run)| *run).collect())
+        };
+        let halves = halves(runs.len()).map(half).collect::<Result<Vec<f64>>>()?;
+        Ok(Rung { task, halves, steps: median(runs.to_vec())? })
+    }
 }
 
 /// All choices of half of so many runs, as masks; the larger half of an odd number.
@@ -60,28 +112,6 @@ fn median(mut runs: Vec<u64>) -> Result<f64> {
     Ok((1.0 + *median as f64).log2())
 }
 
-/// The rungs of a family that were measured, in the order of the estimate.
-fn rungs(family: &Value) -> Result<Vec<Rung<'_>>> {
-    let rungs = family["rungs"].as_array().context("a family has rungs")?;
-    let measured = rungs.iter().filter(|rung| rung["runs"].is_array());
-    measured
-        .map(|rung| {
-            let budget = rung["budget"].as_u64().context("a measurement has a budget")?;
-            let runs = rung["runs"].as_array().context("a measurement has runs")?;
-            let runs: Vec<u64> = runs.iter().map(|run| run.as_u64().unwrap_or(budget)).collect();
-            let half = |mask: u32| {
-                let of = runs.iter().enumerate().filter(|(place, _)| mask >> place & 1 == 1);
-                median(of.map(|(_, run)| *run).collect())
-            };
-            Ok(Rung {
-                task: rung["task"].as_str().context("a rung has a task")?,
-                halves: halves(runs.len()).map(half).collect::<Result<Vec<f64>>>()?,
-                steps: median(runs)?,
-            })
-        })
-        .collect()
-}
-
 /// The share of the variance that a line over the stages explains.
 fn straightness(values: &[f64]) -> f64 {
     let count = values.len() as f64;
@@ -94,8 +124,9 @@ fn straightness(values: &[f64]) -> f64 {
     if yy == 0.0 { 0.0 } else { xy * xy / (xx * yy) }
 }
 
-/// Rungs that are chosen: the share of half-samples by which they are straight, how wide they are, and where they are.
-type Choice = (f64, f64, Vec<usize>);
+/// Rungs that are chosen: the share of half-samples by which they are straight, how wide they are, how straight by all runs, and
+/// where they are.
+type Choice = (f64, f64, f64, Vec<usize>);
 
 /// The choice that is most often straight on half of the runs: what fresh seeds will say of it is as uncertain as that. None where
 /// steps do not rise that often.
@@ -105,7 +136,8 @@ fn choice(rungs: &[Rung<'_>]) -> Option<Choice> {
     found.into_iter().find(|choice| most - ALIKE < choice.0)
 }
 
-/// The choice of so many rungs that is most often straight; among those that are as good as alike the widest.
+/// The choice of so many rungs that is most often straight; among those that are as good as alike the widest, and of these the
+/// straightest by all runs.
 fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Choice> {
     let mut all: Vec<Choice> = Vec::new();
     for mask in (0u32..1 << rungs.len()).filter(|mask| mask.count_ones() as usize == stages) {
@@ -117,54 +149,38 @@ fn best_choice(rungs: &[Rung<'_>], stages: usize) -> Option<Choice> {
         let samples = places.iter().map(|place| rungs[*place].halves.len()).min().unwrap_or(0);
         let half = |half: usize| places.iter().map(|place| rungs[*place].halves[half]).collect::<Vec<f64>>();
         let straight = (0..samples).filter(|sample| FRESH <= straightness(&half(*sample))).count();
-        all.push((straight as f64 / samples.max(1) as f64, values[stages - 1] - values[0], places));
+        let (share, wide) = (straight as f64 / samples.max(1) as f64, values[stages - 1] - values[0]);
+        all.push((share, wide, straightness(&values), places));
     }
     let most = all.iter().map(|choice| choice.0).fold(0.0, f64::max);
     let alike = all.into_iter().filter(|choice| most - ALIKE < choice.0);
-    alike.max_by(|one, other| one.1.total_cmp(&other.1))
+    // The last of equals is what is found: backwards, that is the first.
+    alike.rev().max_by(|one, other| one.1.total_cmp(&other.1).then(one.2.total_cmp(&other.2)))
 }
 
 fn choose(files: &[&str]) -> Result<()> {
-    let mut all = String::new();
+    let mut runs = Runs::new();
     for file in files {
-        all += &std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?;
+        let text = std::fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?;
+        pool(&text, &mut runs)?;
     }
-    let pooled = std::env::temp_dir().join(format!("bem-ladder-{}.jsonl", std::process::id()));
-    std::fs::write(&pooled, all)?;
-    let known = said(&["--stages", "5"])?;
-    let said =
-        said(&["--stages", CANDIDATES, "--measured", pooled.to_str().context("a temporary name is text")?])?;
-    std::fs::remove_file(&pooled)?;
+    let program = crate::built_bem()?;
+    let (known, tried) = (said(&program, &["--stages", "5"])?, said(&program, &["--tried"])?);
     let mut text = String::from(
         "//! Rungs whose measured steps lie on a line, written by `cargo xtask ladder choose`. Do not edit. Clauses: GLE-5.\n\n\
          /// The chosen rungs of a family, from the easiest to the hardest; nothing where none were measured.\n\
          pub fn chosen(family: &str) -> &'static [&'static str] {\n    match family {\n",
     );
-    for family in said["families"].as_array().context("there are families")? {
-        let (name, rungs) = (family["family"].as_str().context("a family has a name")?, rungs(family)?);
+    for (tried, own) in tried.iter().zip(&known) {
+        let name = name_of(tried)?;
         if UNMEASURED.contains(&name) {
             continue;
         }
-        let tasks: Vec<&str> = match choice(&rungs) {
-            Some((share, _, places)) => {
-                let values: Vec<f64> = places.iter().map(|place| rungs[*place].steps).collect();
-                let (count, fit) = (places.len(), straightness(&values));
-                println!(
-                    "{name}: {count} rungs, R^2 {fit:.3}, straight on {:.0} % of half-samples",
-                    100.0 * share
-                );
-                places.iter().map(|place| rungs[*place].task).collect()
-            }
-            None => {
-                println!("{name}: no choice among {} measured rungs, it keeps its own", rungs.len());
-                let own =
-                    known["families"].as_array().into_iter().flatten().find(|own| own["family"] == name);
-                let own = own.and_then(|own| own["rungs"].as_array()).context("a family has rungs")?;
-                own.iter().filter_map(|rung| rung["task"].as_str()).collect()
-            }
-        };
+        let measured = tasks_of(tried)?.into_iter().filter_map(|task| Some((task, runs.get(task)?)));
+        let rungs: Vec<Rung<'_>> =
+            measured.map(|(task, runs)| Rung::new(task, runs)).collect::<Result<_>>()?;
         writeln!(text, "        {name:?} => &[")?;
-        for task in tasks {
+        for task in chosen_of(name, &rungs, tasks_of(own)?) {
             writeln!(text, "            {task:?},")?;
         }
         writeln!(text, "        ],")?;
@@ -174,39 +190,74 @@ fn choose(files: &[&str]) -> Result<()> {
     crate::run("cargo", &["fmt", "--all"])
 }
 
+/// The tasks that are chosen among these rungs, or those that a family has: where nothing of it was measured, or nothing rises.
+fn chosen_of<'t>(name: &str, rungs: &[Rung<'t>], own: Vec<&'t str>) -> Vec<&'t str> {
+    let Some((share, _, fit, places)) = choice(rungs) else {
+        println!("{name}: no choice among {} measured rungs, it keeps its own", rungs.len());
+        return own;
+    };
+    let (count, share) = (places.len(), 100.0 * share);
+    println!("{name}: {count} rungs, R^2 {fit:.3}, straight on {share:.0} % of half-samples");
+    places.iter().map(|place| rungs[*place].task).collect()
+}
+
+/// Runs of the rungs of these families with so many seeds from this one on, in blocks as large as the program takes.
+fn measured(program: &str, names: &[&str], seeds: u64, first: u64) -> Result<Runs> {
+    let mut all = Runs::new();
+    let names = names.join(",");
+    for begun in (0..seeds).step_by(BLOCK as usize) {
+        let (count, seed) = ((seeds - begun).min(BLOCK).to_string(), (first + begun).to_string());
+        let words = ["--families", &names, "--stages", "5", "--measure", "--seeds", &count, "--seed", &seed];
+        for family in said(program, &words)? {
+            for rung in family["rungs"].as_array().context("a family has rungs")? {
+                let task = rung["task"].as_str().context("a rung has a task")?;
+                let steps = steps_of(&rung["runs"], &rung["budget"])?;
+                all.entry(task.to_string()).or_default().extend(steps);
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Measures the chosen rungs with this many seeds from one that the commit names, and writes the page.
 pub fn measure(seeds: u64, commit: &str, page: &Path) -> Result<()> {
     let digits: String = commit.chars().filter(char::is_ascii_hexdigit).take(7).collect();
     let first = 1_000 + u64::from_str_radix(&digits, 16)? % 1_000_000;
-    let known = said(&["--stages", "5"])?;
-    let names: Vec<&str> = known["families"]
-        .as_array()
-        .context("there are families")?
-        .iter()
-        .filter_map(|family| family["family"].as_str())
-        .filter(|name| !UNMEASURED.contains(name))
-        .collect();
-    let (names, seeds, seed) = (names.join(","), seeds.to_string(), first.to_string());
-    let words = ["--families", &names, "--stages", "5", "--measure", "--seeds", &seeds, "--seed", &seed];
-    let measured = said(&words)?;
+    let program = crate::built_bem()?;
+    let known = said(&program, &["--stages", "5"])?;
+    let names: Vec<&str> = known.iter().map(name_of).collect::<Result<_>>()?;
+    let names: Vec<&str> = names.into_iter().filter(|name| !UNMEASURED.contains(name)).collect();
+    let shares: Vec<Vec<&str>> =
+        (0..PROCESSES).map(|share| names.iter().copied().skip(share).step_by(PROCESSES).collect()).collect();
+    let runs = std::thread::scope(|scope| {
+        let started: Vec<_> =
+            shares.iter().map(|share| scope.spawn(|| measured(&program, share, seeds, first))).collect();
+        let mut runs = Runs::new();
+        for thread in started {
+            runs.extend(thread.join().map_err(|_| anyhow!("a measurement broke off"))??);
+        }
+        Ok::<Runs, anyhow::Error>(runs)
+    })?;
     let mut text = format!(
-        "# How straight the ladder is\n\nWritten by `cargo xtask battery ladder` at commit {commit}: {seeds} seeds from {seed} on, which the commit\n\
+        "# How straight the ladder is\n\nWritten by `cargo xtask battery ladder` at commit {commit}: {seeds} seeds from {first} on, which the commit\n\
          names and no choice of rungs has seen. Steps are medians to a score of 0.99; the line goes through their logarithms over\n\
-         the stages. Not measured are {}.\n\n| family | median steps of every rung | R^2 | Spearman |\n|---|---|---|---|\n",
-        UNMEASURED.join(" and ")
+         the stages.{}\n\n| family | median steps of every rung | R^2 | Spearman |\n|---|---|---|---|\n",
+        match UNMEASURED[..] {
+            [] => String::new(),
+            _ => format!(" Not measured: {}.", UNMEASURED.join(", ")),
+        }
     );
-    let (mut straight, mut ordered, mut count) = (0, 0, 0);
-    for family in measured["families"].as_array().context("there are families")? {
-        let rungs = rungs(family)?;
-        let values: Vec<f64> = rungs.iter().map(|rung| rung.steps).collect();
+    let (mut straight, mut ordered) = (0, 0);
+    for family in known.iter().filter(|family| name_of(family).is_ok_and(|name| names.contains(&name))) {
+        let steps = tasks_of(family)?.into_iter().map(|task| runs.get(task).cloned().unwrap_or_default());
+        let values: Vec<f64> = steps.map(median).collect::<Result<_>>()?;
         let (fit, order) = (straightness(&values), spearman(&values));
         let steps: Vec<String> = values.iter().map(|value| format!("{:.0}", value.exp2() - 1.0)).collect();
-        let name = family["family"].as_str().unwrap_or_default();
-        writeln!(text, "| {name} | {} | {fit:.3} | {order:.3} |", steps.join(", "))?;
+        writeln!(text, "| {} | {} | {fit:.3} | {order:.3} |", name_of(family)?, steps.join(", "))?;
         straight += usize::from(FRESH <= fit);
         ordered += usize::from(SPEARMAN <= order);
-        count += 1;
     }
+    let count = names.len();
     writeln!(
         text,
         "\n{straight} of {count} families reach {FRESH} (asked: {FAMILIES} of all 27), {ordered} a rank correlation of {SPEARMAN}."
@@ -243,15 +294,28 @@ mod tests {
         let rung = |steps| Rung { task: "t", steps, halves: vec![steps; 3] };
         let steps = [1.0, 1.1, 2.0, 3.9, 3.0, 4.0, 5.0];
         let rungs: Vec<Rung<'_>> = steps.into_iter().map(rung).collect();
-        assert_eq!(choice(&rungs).map(|choice| choice.2), Some(vec![0, 2, 4, 5, 6]));
+        assert_eq!(choice(&rungs).map(|choice| choice.3), Some(vec![0, 2, 4, 5, 6]));
         assert!(choice(&rungs[..2]).is_none());
         // A rung whose runs are far apart is left out.
         let mut uncertain = rungs;
         uncertain[4].halves = vec![1.0, 3.0, 5.0];
-        assert!(choice(&uncertain).is_some_and(|choice| !choice.2.contains(&4)));
+        assert!(choice(&uncertain).is_some_and(|choice| !choice.3.contains(&4)));
         assert_eq!((halves(4).count(), halves(5).count(), halves(1).count()), (6, 10, 1));
         assert!(straightness(&[0.0, 1.0, 2.0]) > 0.999 && straightness(&[0.0, 5.0, 0.0]) < 0.001);
         assert!((spearman(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-9 && spearman(&[3.0, 2.0, 1.0]) < -0.999);
         assert!((spearman(&[1.0, 1.0, 2.0]) - 0.866).abs() < 0.001);
+    }
+
+    #[test]
+    fn runs_of_a_task_are_pooled_over_files() {
+        let line = |settings: &str, steps: &str| {
+            format!(r#"{{"budget":90,"task":"add","params":{{{settings}}},"steps_to_99":[{steps}]}}"#)
+        };
+        let mut runs = Runs::new();
+        let two = [line(r#""form":"word","bits":"2""#, "5,null"), line("", "7")].join("\n");
+        pool(&two, &mut runs).unwrap();
+        pool(&line(r#""bits":"2","form":"word""#, "6"), &mut runs).unwrap();
+        assert_eq!((&runs["add{bits=2,form=word}"], &runs["add"]), (&vec![5, 90, 6], &vec![7]));
+        assert!(pool("oops", &mut runs).is_err());
     }
 }

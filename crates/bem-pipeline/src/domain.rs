@@ -39,7 +39,7 @@ pub fn unseen(family: &str, solved: &[String]) -> Vec<(String, String)> {
     let wanted = solved.len().div_ceil(2);
     let Some(domain) = ladder::Domain::from_name(family) else { return Vec::new() };
     let ladder = ladder::Ladder::new(domain);
-    let rungs = ladder.rungs(ladder::STAGES_MAX.min(4 * ladder::BANDS));
+    let rungs = ladder.tried(ladder::STAGES_MAX.min(4 * ladder::BANDS));
     let difficulty =
         |task: &String| rungs.iter().find(|rung| rung.tree.to_string() == *task).map(|rung| rung.difficulty);
     let hardest = solved.iter().filter_map(difficulty).max();

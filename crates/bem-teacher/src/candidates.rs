@@ -83,6 +83,82 @@ pub fn settings_of(family: &str) -> Vec<String> {
     settings.into_iter().map(|settings| format!("{family}{{{settings}}}")).collect()
 }
 
+/// Settings that a choice by measured steps is made among, for families whose candidates do not lie on a line when they are
+/// measured: sizes that the learner takes in its stride, rewards that are now lucky and now are not, episodes longer than a
+/// budget. Each list climbs along what was found to make the family longer to learn, a little at a time. Nothing for all others.
+pub fn tried_of(family: &str) -> Vec<String> {
+    let settings: Vec<String> = match family {
+        // As for the candidates, and others that are as hard by one of both alone.
+        "bandit" => {
+            let easy = [(2, 60), (3, 54), (4, 50), (6, 44), (8, 40), (12, 34)];
+            let hard = [(16, 30), (24, 24), (32, 20), (64, 20), (48, 14), (32, 10), (64, 10)];
+            list(&[&easy[..], &hard[..]].concat(), |arms, gap| format!("arms={arms},gap={gap}"))
+        }
+        "contextual_bandit" => {
+            let few = [(1, 0), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)];
+            let many = [(4, 2), (4, 4), (5, 2), (5, 4)];
+            list(&[&few[..], &many[..]].concat(), |context, noise| {
+                format!("context_bits={context},noise_bits={noise},arms=4")
+            })
+        }
+        "dyck" => {
+            some(&[2, 3, 4, 6, 8, 11, 22], |depth| format!("types=2,depth={depth},length={}", 4 * depth))
+        }
+        // A store of sixteen keys is written and read over more often.
+        "key_value" => {
+            let sizes = [1, 2, 4, 6, 8, 12, 16].map(|size| (size, size));
+            let longer = [(16, 24), (16, 32), (16, 48), (16, 64)];
+            list(&[&sizes[..], &longer[..]].concat(), |keys, writes| {
+                format!("keys={keys},values=4,writes={writes},distractors={writes}")
+            })
+        }
+        // How long an episode is, which is what the agent that learns anew in every one of them has to see.
+        "nonstationary_bandit" => {
+            let easy = [(100, 500), (100, 1_000), (100, 2_000)];
+            let hard = [(60, 4_000), (60, 8_000)];
+            list(&[&easy[..], &hard[..]].concat(), |gap, segment| {
+                format!("arms=2,gap={gap},segment={segment}")
+            })
+        }
+        // One bit against more and more who rarely let it win, then more levels.
+        "auction" => {
+            let second = some(&[2, 4, 5, 6], |others| format!("bits=1,opponents={others},price=second"));
+            let first = [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (3, 1), (3, 2)];
+            [second, list(&first, |bits, others| format!("bits={bits},opponents={others}"))].concat()
+        }
+        // Which bit is where has to be found out first.
+        "compare" => some(&[1, 2, 3, 4, 5, 6, 8, 12], |bits| format!("bits={bits},scramble=bits")),
+        "sorting" => {
+            let noisy =
+                some(&[10, 20, 30, 40, 50, 60, 70, 80], |noise| format!("keys=3,key_bits=1,noise={noise}"));
+            [vec!["keys=3,key_bits=1".to_string()], noisy].concat()
+        }
+        // With two tokens and one of them to be remembered, one in two instances is solved by one answer.
+        "next_token" => {
+            let contexts = [(2, 2), (2, 3), (3, 2), (1, 3), (1, 5), (1, 9), (1, 16)];
+            list(&contexts, |order, vocab| format!("vocab={vocab},order={order}"))
+        }
+        // Edges of the machine, which are states times inputs, and what each may say.
+        "transducer" => {
+            let one = [(1, 4, 4), (1, 8, 4), (1, 16, 4)];
+            let two = [(2, 4, 4), (2, 8, 4), (2, 8, 8), (2, 16, 4), (2, 12, 8), (2, 16, 8)];
+            let more = [(3, 8, 8), (4, 8, 8), (4, 16, 8), (8, 8, 16)];
+            let all = [&one[..], &two[..], &more[..]].concat();
+            let settings = |(states, inputs, outputs): &(i64, i64, i64)| {
+                let horizon = 3 * states.max(&2);
+                format!("states={states},inputs={inputs},outputs={outputs},horizon={horizon}")
+            };
+            all.iter().map(settings).collect()
+        }
+        _ => Vec::new(),
+    };
+    settings.into_iter().map(|settings| format!("{family}{{{settings}}}")).collect()
+}
+
+fn some(sizes: &[i64], settings: impl Fn(i64) -> String) -> Vec<String> {
+    sizes.iter().copied().map(settings).collect()
+}
+
 fn each(sizes: std::ops::RangeInclusive<i64>, settings: impl Fn(i64) -> String) -> Vec<String> {
     sizes.map(settings).collect()
 }

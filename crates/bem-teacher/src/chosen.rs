@@ -28,10 +28,10 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             &["popcount{n=1}", "popcount{n=4}", "popcount{n=10}", "popcount{n=18}", "popcount{n=31}"]
         }
         "dyck" => &[
-            "dyck{depth=1,length=4,types=2}",
             "dyck{depth=2,length=8,types=2}",
+            "dyck{depth=4,length=16,types=2}",
             "dyck{depth=6,length=24,types=2}",
-            "dyck{depth=9,length=36,types=2}",
+            "dyck{depth=11,length=44,types=2}",
             "dyck{depth=22,length=88,types=2}",
         ],
         "stack_machine" => &[
@@ -42,11 +42,11 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "stack_machine{depth=16,horizon=64,value_bits=2}",
         ],
         "key_value" => &[
-            "key_value{distractors=2,keys=2,values=4,writes=2}",
-            "key_value{distractors=4,keys=4,values=4,writes=4}",
-            "key_value{distractors=10,keys=10,values=4,writes=10}",
-            "key_value{distractors=14,keys=14,values=4,writes=14}",
+            "key_value{distractors=1,keys=1,values=4,writes=1}",
+            "key_value{distractors=8,keys=8,values=4,writes=8}",
             "key_value{distractors=16,keys=16,values=4,writes=16}",
+            "key_value{distractors=32,keys=16,values=4,writes=32}",
+            "key_value{distractors=64,keys=16,values=4,writes=64}",
         ],
         "associative_recall" => &[
             "associative_recall{pairs=1,tokens=2}",
@@ -56,17 +56,25 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "associative_recall{pairs=8,tokens=16}",
         ],
         "bandit" => &[
-            "bandit{arms=8,gap=40}",
+            "bandit{arms=4,gap=50}",
             "bandit{arms=12,gap=34}",
-            "bandit{arms=32,gap=20}",
-            "bandit{arms=48,gap=14}",
+            "bandit{arms=24,gap=24}",
+            "bandit{arms=64,gap=20}",
+            "bandit{arms=64,gap=10}",
         ],
         "contextual_bandit" => &[
             "contextual_bandit{arms=4,context_bits=1,noise_bits=0}",
-            "contextual_bandit{arms=4,context_bits=1,noise_bits=2}",
-            "contextual_bandit{arms=4,context_bits=2,noise_bits=3}",
-            "contextual_bandit{arms=4,context_bits=4,noise_bits=1}",
-            "contextual_bandit{arms=4,context_bits=5,noise_bits=1}",
+            "contextual_bandit{arms=4,context_bits=2,noise_bits=1}",
+            "contextual_bandit{arms=4,context_bits=3,noise_bits=1}",
+            "contextual_bandit{arms=4,context_bits=4,noise_bits=2}",
+            "contextual_bandit{arms=4,context_bits=5,noise_bits=2}",
+        ],
+        "nonstationary_bandit" => &[
+            "nonstationary_bandit{arms=2,gap=100,segment=500}",
+            "nonstationary_bandit{arms=2,gap=100,segment=1000}",
+            "nonstationary_bandit{arms=2,gap=100,segment=2000}",
+            "nonstationary_bandit{arms=2,gap=60,segment=4000}",
+            "nonstationary_bandit{arms=2,gap=60,segment=8000}",
         ],
         "matrix_game" => &[
             "matrix_game{game=prisoners_dilemma,horizon=1,opponent=tit_for_tat}",
@@ -83,11 +91,11 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "signaling{noise=10,states=24}",
         ],
         "auction" => &[
+            "auction{bits=1,opponents=2,price=second}",
+            "auction{bits=1,opponents=6,price=second}",
             "auction{bits=2,opponents=1}",
             "auction{bits=2,opponents=2}",
             "auction{bits=3,opponents=1}",
-            "auction{bits=3,opponents=2}",
-            "auction{bits=4,opponents=1}",
         ],
         "small_sat" => &[
             "small_sat{clauses=1,vars=1}",
@@ -104,11 +112,10 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "safety_grid{bad=18,size=12}",
         ],
         "compare" => &[
-            "compare{bits=1}",
-            "compare{bits=3}",
-            "compare{bits=8,noise=5}",
-            "compare{bits=8,noise=15}",
-            "compare{bits=8,noise=40}",
+            "compare{bits=1,scramble=bits}",
+            "compare{bits=2,scramble=bits}",
+            "compare{bits=4,scramble=bits}",
+            "compare{bits=12,scramble=bits}",
         ],
         "add" => &[
             "add{bits=1,form=word}",
@@ -126,10 +133,10 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
         ],
         "sorting" => &[
             "sorting{key_bits=1,keys=3}",
-            "sorting{key_bits=1,keys=4}",
-            "sorting{key_bits=1,keys=5}",
-            "sorting{key_bits=1,keys=6}",
-            "sorting{key_bits=1,keys=7}",
+            "sorting{key_bits=1,keys=3,noise=30}",
+            "sorting{key_bits=1,keys=3,noise=50}",
+            "sorting{key_bits=1,keys=3,noise=70}",
+            "sorting{key_bits=1,keys=3,noise=80}",
         ],
         "distance" => &[
             "distance{cap=1,n=1}",
@@ -139,18 +146,17 @@ pub fn chosen(family: &str) -> &'static [&'static str] {
             "distance{cap=7,n=24}",
         ],
         "next_token" => &[
-            "next_token{order=1,vocab=5}",
+            "next_token{order=2,vocab=2}",
+            "next_token{order=3,vocab=2}",
             "next_token{order=1,vocab=9}",
-            "next_token{order=2,vocab=5}",
-            "next_token{order=2,vocab=7}",
-            "next_token{order=2,vocab=8}",
+            "next_token{order=1,vocab=16}",
         ],
         "transducer" => &[
-            "transducer{horizon=3,inputs=4,outputs=4,states=1}",
+            "transducer{horizon=6,inputs=4,outputs=4,states=1}",
             "transducer{horizon=6,inputs=4,outputs=4,states=2}",
-            "transducer{horizon=12,inputs=4,outputs=4,states=4}",
-            "transducer{horizon=33,inputs=4,outputs=4,states=11}",
-            "transducer{horizon=48,inputs=4,outputs=4,states=16}",
+            "transducer{horizon=6,inputs=16,outputs=4,states=2}",
+            "transducer{horizon=12,inputs=8,outputs=8,states=4}",
+            "transducer{horizon=24,inputs=8,outputs=16,states=8}",
         ],
         "copy" => {
             &["copy{length=1}", "copy{length=5}", "copy{length=8}", "copy{length=15}", "copy{length=24}"]

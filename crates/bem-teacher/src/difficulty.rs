@@ -138,6 +138,14 @@ fn grid_chance(band: i64, steps: i64) -> i64 {
     rare * steps * steps
 }
 
+/// What an auction needs: a bid for every value, against chance that grows with those who bid. Where the winner pays what the next of
+/// them bid, it is best to bid what the item is worth, whatever they do; they blur a third as much then.
+fn auction_needs(bits: i64, opponents: i64, pays_next: bool) -> Needs {
+    let shares = if pays_next { 3 } else { 1 };
+    let chance = Fixed::from_ratio(1 + opponents, shares).max(Fixed::ONE);
+    Needs { hidden: Fixed::from_int((bits << bits) as i32), chance, ..Needs::NONE }
+}
+
 /// What a composition needs, in terms of its parts: everything hidden is found out, whatever the operator.
 pub fn needs(tree: &TaskTree) -> Result<Needs, GameError> {
     if tree.kind() == NodeKind::LeafBase {
@@ -208,14 +216,7 @@ fn family_needs(name: &str, tree: &TaskTree) -> Result<Needs, GameError> {
             let chance = blur(100, 100 - number("noise"));
             Needs { hidden: log2_orders(number("states")), chance, ..Needs::NONE }
         }
-        "auction" => {
-            let chance = Fixed::from_int(1 + number("opponents") as i32);
-            Needs {
-                hidden: Fixed::from_int((number("bits") << number("bits")) as i32),
-                chance,
-                ..Needs::NONE
-            }
-        }
+        "auction" => auction_needs(number("bits"), number("opponents"), settings.choice("price") == 1),
         // A way out of every cell, around the bad ones.
         "safety_grid" => {
             let cells = number("size") * number("size");

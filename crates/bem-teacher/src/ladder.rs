@@ -5,7 +5,7 @@
 //! equal steps, so that difficulty over stages is close to a line. The ladder that is climbed unless somebody asks for another
 //! number of stages has the rungs of [`crate::chosen`], whose measured steps lie on a line. Clauses: GLE-2, GLE-5.
 
-use crate::candidates::settings_of;
+use crate::candidates::{settings_of, tried_of};
 use crate::chosen::chosen;
 use crate::difficulty::{estimate, labels, needs};
 use crate::fit::{Line, line};
@@ -21,6 +21,8 @@ pub const BANDS_MAX: usize = 64;
 pub const STRAIGHT: Fixed = Fixed::from_ratio(98, 100);
 /// Stages of the ladder whose rungs were chosen by measured steps.
 pub const MEASURED_STAGES: usize = 5;
+/// Rungs that a choice by measured steps is made among, where a family has no list of its own for it.
+pub const TRIED_STAGES: usize = 14;
 /// Stages of a ladder at most.
 pub const STAGES_MAX: usize = 256;
 
@@ -58,10 +60,12 @@ pub struct Rung {
     pub horizon: u32,
 }
 
-/// The ladder of one domain. Invariant: at least one candidate; candidates are in order of difficulty.
+/// The ladder of one domain. Invariant: at least one candidate; candidates and what was tried are in order of difficulty.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     candidates: Vec<Rung>,
+    /// Settings that a choice by measured steps is made among; none where the candidates serve for that as well.
+    tried: Vec<Rung>,
     /// Where bands begin, as rising shares of the range of difficulty.
     thresholds: Vec<Fixed>,
 }
@@ -69,14 +73,10 @@ pub struct Ladder {
 impl Ladder {
     /// The ladder of this domain.
     pub fn new(domain: Domain) -> Ladder {
-        let mut candidates: Vec<Rung> =
-            settings_of(domain.name()).iter().filter_map(|text| rung(text)).collect();
-        candidates.sort_by(|left, right| {
-            left.difficulty.cmp(&right.difficulty).then_with(|| left.tree.cmp(&right.tree))
-        });
-        candidates.dedup_by_key(|rung| rung.difficulty);
+        let candidates = in_order(&settings_of(domain.name()));
         assert!(!candidates.is_empty(), "{} cannot be played as it comes", domain.name());
-        Ladder { candidates, thresholds: equal_bands(BANDS) }
+        let tried = in_order(&tried_of(domain.name()));
+        Ladder { candidates, tried, thresholds: equal_bands(BANDS) }
     }
 
     /// The same ladder with other bands, which begin at these rising shares of its range. At most [`BANDS_MAX`] count.
@@ -128,10 +128,17 @@ impl Ladder {
         straight.next().unwrap_or_else(|| self.candidates.iter().take(1).collect())
     }
 
+    /// The settings that a choice by measured steps is made among, from the easiest to the hardest by the estimate: those that were
+    /// tried for it alone, and where there are none the rungs of a ladder with up to this many stages.
+    pub fn tried(&self, stages: usize) -> Vec<&Rung> {
+        if self.tried.is_empty() { self.rungs(stages) } else { self.tried.iter().collect() }
+    }
+
     /// The rungs that were chosen by measured steps, from the easiest to the hardest.
     fn measured_rungs(&self) -> Vec<&Rung> {
-        let candidate = |text: &&str| self.candidates.iter().find(|rung| rung.tree.to_string() == **text);
-        chosen(self.candidates[0].tree.name()).iter().filter_map(candidate).collect()
+        let known = || self.tried.iter().chain(&self.candidates);
+        let found = |text: &&str| known().find(|rung| rung.tree.to_string() == **text);
+        chosen(self.candidates[0].tree.name()).iter().filter_map(found).collect()
     }
 
     fn nearest_rungs(&self, stages: usize) -> Vec<&Rung> {
@@ -159,6 +166,16 @@ pub fn equal_bands(count: usize) -> Vec<Fixed> {
 fn fit_of(rungs: &[&Rung]) -> Line {
     let difficulties: Vec<Fixed> = rungs.iter().map(|rung| rung.difficulty).collect();
     line(&difficulties)
+}
+
+/// The rungs with these settings in the order of their difficulty, one of each.
+fn in_order(texts: &[String]) -> Vec<Rung> {
+    let mut rungs: Vec<Rung> = texts.iter().filter_map(|text| rung(text)).collect();
+    rungs.sort_by(|left, right| {
+        left.difficulty.cmp(&right.difficulty).then_with(|| left.tree.cmp(&right.tree))
+    });
+    rungs.dedup_by_key(|rung| rung.difficulty);
+    rungs
 }
 
 /// The rung with these settings; none if they do not go together.
@@ -192,9 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn the_rungs_that_were_chosen_by_measured_steps_are_candidates_and_estimated_in_the_same_order() {
+    fn the_rungs_that_were_chosen_by_measured_steps_were_tried_and_are_estimated_in_the_same_order() {
         for domain in Domain::all() {
             let (ladder, chosen) = (Ladder::new(domain), chosen(domain.name()));
+            let tried = tried_of(domain.name()).iter().filter_map(|text| rung(text)).count();
+            assert_eq!(tried, ladder.tried.len(), "{}: refused, or as hard as another", domain.name());
             let rungs = ladder.rungs(MEASURED_STAGES);
             if !chosen.is_empty() {
                 let names: Vec<String> = rungs.iter().map(|rung| rung.tree.to_string()).collect();

@@ -38,6 +38,21 @@ fn measured_steps_lie_on_a_line_over_the_stages_that_are_climbed() {
     assert!(24 <= straight, "{straight} of {} families", families.len());
 }
 
+#[test]
+fn the_rungs_that_are_climbed_were_chosen_among_those_that_were_tried() {
+    let tasks = |arguments: &[&str]| {
+        let answer = json(arguments);
+        let rungs = answer["families"][0]["rungs"].as_array().expect("a list").clone();
+        rungs.iter().map(|rung| rung["task"].as_str().expect("a task").to_string()).collect::<Vec<_>>()
+    };
+    for family in ["key_value", "compare", "add"] {
+        let (tried, climbed) = (tasks(&["--families", family, "--tried"]), tasks(&["--families", family]));
+        assert!(climbed.len() < tried.len() && climbed.iter().all(|task| tried.contains(task)), "{tried:?}");
+    }
+    let output = ladder(&["--tried", "--stages", "4"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 /// The measurement that is shipped was made with the learner; the estimate is computed anew. A change of the estimate
 /// that spoils the order, or makes a rung that nobody measured, fails here: then measure again as docs/ladder.md says.
 #[test]

@@ -159,8 +159,8 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "ladder",
-        about: "how straight the measured ladder is, on seeds that the commit names: 5 runs x N of every rung, 10 at most",
-        run: |scale| ladder::measure((5 * scale).min(10), &commit()?, &results("ladder.md")?),
+        about: "how straight the measured ladder is, on seeds that the commit names: 15 runs x N of every rung",
+        run: |scale| ladder::measure(15 * scale, &commit()?, &results("ladder.md")?),
     },
     Part {
         name: "serve",

@@ -13,7 +13,7 @@ use bem_engine::learner::Settings;
 use bem_engine::measure::steps_to_solve;
 use bem_games::compose::NoPrograms;
 use bem_teacher::fit::{Line, line, spearman};
-use bem_teacher::ladder::{Domain, Ladder, MEASURED_STAGES, Rung, STAGES_MAX};
+use bem_teacher::ladder::{Domain, Ladder, MEASURED_STAGES, Rung, STAGES_MAX, TRIED_STAGES};
 use bem_teacher::order::{GROUP_MAX, Verdict};
 use clap::Args;
 use measured::{Measurement, Measurements};
@@ -39,6 +39,9 @@ pub struct LadderArguments {
     /// measured steps, all others by the estimate
     #[arg(long, default_value_t = MEASURED_STAGES)]
     stages: usize,
+    /// Instead of rungs, the settings that the rungs of five stages were chosen among
+    #[arg(long, conflicts_with = "stages")]
+    tried: bool,
     /// A file with measurements
     #[arg(long, value_name = "FILE", conflicts_with = "measure")]
     measured: Option<PathBuf>,
@@ -87,10 +90,11 @@ enum Agreement {
 }
 
 impl Shown {
-    fn new(domain: Domain, stages: usize) -> Shown {
+    fn new(domain: Domain, arguments: &LadderArguments) -> Shown {
         let ladder = Ladder::new(domain);
-        let rungs: Vec<Rung> = ladder.rungs(stages).into_iter().cloned().collect();
-        let fit = ladder.fit(stages);
+        let shown = if arguments.tried { ladder.tried(TRIED_STAGES) } else { ladder.rungs(arguments.stages) };
+        let rungs: Vec<Rung> = shown.into_iter().cloned().collect();
+        let fit = line(&rungs.iter().map(|rung| rung.difficulty).collect::<Vec<Fixed>>());
         Shown { domain, ladder, fit, measured: vec![None; rungs.len()], rungs }
     }
 
@@ -131,10 +135,8 @@ pub fn run(arguments: &LadderArguments) -> Result<Answer> {
     if !(1..=GROUP_MAX as u64).contains(&arguments.seeds) {
         bail!("--seeds is {}; allowed is 1 to {GROUP_MAX}", arguments.seeds);
     }
-    let mut shown: Vec<Shown> = domains(&arguments.families)?
-        .into_iter()
-        .map(|domain| Shown::new(domain, arguments.stages))
-        .collect();
+    let mut shown: Vec<Shown> =
+        domains(&arguments.families)?.into_iter().map(|domain| Shown::new(domain, arguments)).collect();
     let mut answer = Answer::Yes;
     if arguments.measure {
         answer = measure(&mut shown, arguments)?;
