@@ -262,9 +262,11 @@ fn compare(
     let (slow, lost, count) = (beyond(TIMES), beyond(TIMES_MAX), ratios.len());
     writeln!(
         text,
-        "| {words} | rows within {TIMES} times the steps: {} of {count}, within {TIMES_MAX} times: {}; median {median:.2} | {} |",
+        "| {words} | rows within {TIMES} times the steps: {} of {count}, within {TIMES_MAX} times: {}; median {median:.2}; {} of {} runs solved | {} |",
         count - slow.len(),
         count - lost.len(),
+        sum(rows, "solved"),
+        sum(rows, "runs"),
         asked.words(),
     )?;
     writeln!(tables, "\n| row, {words} | times the steps |\n|---|---|")?;

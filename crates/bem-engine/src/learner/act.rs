@@ -58,6 +58,13 @@ impl Flight {
         step.reward = late.reward;
         Some((steps_ago, Outcome { reward: step.reward, done: false, bad: step.bad }))
     }
+
+    /// The reward of this step never comes: what stands in its place is no reward of nothing.
+    fn give_up(&mut self, step: u32) {
+        if let Some(step) = self.steps.get_mut(step as usize) {
+            step.propensity = Step::UNTOLD;
+        }
+    }
 }
 
 /// The explorer's plan for the episode, as the machine asks it.
@@ -144,8 +151,18 @@ impl Learner {
 
     /// Works out what the best play may earn by the counts as they are.
     pub(super) fn look_ahead(&mut self) {
-        let span = self.seen_span();
-        self.exploration.look_ahead(&self.shape, span, self.tally.steps);
+        let (span, drawn) = (self.seen_span(), self.drawn_mean());
+        self.exploration.look_ahead(&self.shape, (span, drawn), self.tally.steps);
+    }
+
+    /// What episodes earned in which every action was drawn, on average, in milli-units.
+    fn drawn_mean(&self) -> Option<i64> {
+        let is_drawn = |episode: &&Episode| episode.steps.iter().all(|step| step.uniform);
+        let (mut sum, mut count) = (0i128, 0i128);
+        for episode in self.experience.episodes().filter(is_drawn) {
+            (sum, count) = (sum + i128::from(episode.total()), count + 1);
+        }
+        (0 < count).then(|| sum.div_euclid(count) as i64)
     }
 
     /// Whose turn an episode for knowledge is.
@@ -281,10 +298,14 @@ impl Learner {
         if !outcome.done {
             return Ok(Event::Stepped);
         }
-        if let Some(Flight { seed, turn, steps, awaited, is_aside }) = self.flight.take() {
+        if let Some(mut flight) = self.flight.take() {
+            core::mem::take(&mut flight.awaited).into_iter().for_each(|step| {
+                self.tally.expired += 1;
+                flight.give_up(step);
+            });
+            let Flight { seed, turn, steps, is_aside, .. } = flight;
             self.hearing.apart.forget_trails();
             self.tally.episodes += 1;
-            self.tally.expired += awaited.len() as u64;
             let serial = self.history.count();
             let episode = Episode { serial, steps };
             if let Some(floor) = &mut self.floor {
@@ -322,6 +343,7 @@ impl Learner {
             if let Some((steps_ago, outcome)) = flight.settle(oldest) {
                 self.machinery.learn_late(steps_ago, &outcome);
             }
+            flight.give_up(oldest.step);
         }
     }
 

@@ -10,7 +10,10 @@
 //! where it is still right, nothing is lost.
 //!
 //! Every mean is one more test; their errors are shared like those of watches, the n-th with one part in n squared, so that all
-//! false alarms together stay few, however long a run is. Clauses: VM-16, SCC-13; decision D-307.
+//! false alarms together stay few, however long a run is. What is drawn is held against draws from the same actions: pairs that are
+//! suspected to be BAD are drawn more seldom, which changes what draws earn, so that its mean begins anew with each of them.
+//! Returns that hang together over many episodes raise alarms that nothing explains; every alarm of a run makes the next one rarer.
+//! Clauses: VM-16, SCC-13; decisions D-307, D-314.
 
 use crate::learner::Learner;
 use crate::learner::drift::Drift;
@@ -23,6 +26,8 @@ use bem_synth::experience::Episode;
 const EPISODES_MIN: u64 = 64;
 /// The logarithm of how rarely chance alone raises an alarm while a mean is young.
 const RARELY: i128 = 16;
+/// The logarithm of how much rarer every alarm makes the next one.
+const RARER: u64 = 4;
 /// After so many returns the chance has fallen to a quarter, and from there on with the square of their number.
 const YOUNG_EPISODES: u64 = 1 << 12;
 /// What is forgiven at every episode, in quarters of the standard deviation: slow changes, and large ones at once.
@@ -49,6 +54,13 @@ struct Footing {
     shortages: [Shortage; 2],
 }
 
+/// How often something was found before: means that were begun, and alarms that were raised.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    begun: u64,
+    alarms: u64,
+}
+
 /// What a return says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symptom {
@@ -61,10 +73,10 @@ enum Symptom {
 }
 
 impl Footing {
-    /// Takes in the return of an episode; returns differ by a range, and so many means were begun before.
-    fn observe(&mut self, total: i64, range: i64, serial: u64, begun: u64) -> Symptom {
+    /// Takes in the return of an episode; returns differ by a range.
+    fn observe(&mut self, total: i64, range: i64, serial: u64, before: Before) -> Symptom {
         let finding = if EPISODES_MIN <= self.count {
-            self.compare(i128::from(total), i128::from(range.max(1)), serial, begun)
+            self.compare(i128::from(total), i128::from(range.max(1)), serial, before)
         } else {
             Symptom::Usual
         };
@@ -75,7 +87,7 @@ impl Footing {
         finding
     }
 
-    fn compare(&mut self, total: i128, range: i128, serial: u64, begun: u64) -> Symptom {
+    fn compare(&mut self, total: i128, range: i128, serial: u64, before: Before) -> Symptom {
         let count = i128::from(self.count);
         let mean = self.sum.div_euclid(count);
         // As if one more return had differed by the whole range: what was all alike so far need not stay so.
@@ -84,8 +96,8 @@ impl Footing {
         // The mean itself is known to a standard error; twice that is forgiven besides.
         let unsure = 2 * deviation / (self.count.isqrt() as i128).max(1);
         // Twice the natural logarithms, nearly.
-        let logs = (1 + self.count / YOUNG_EPISODES).ilog2() + (1 + begun).ilog2();
-        let rarely = RARELY + i128::from(logs) * 7 / 5;
+        let logs = (1 + self.count / YOUNG_EPISODES).ilog2() + (1 + before.begun).ilog2();
+        let rarely = RARELY + i128::from(RARER * before.alarms.min(COUNT_MAX)) + i128::from(logs) * 7 / 5;
         let mut finding = Symptom::Usual;
         for (shortage, quarters) in self.shortages.iter_mut().zip(FORGIVEN) {
             let forgiven = (quarters * deviation / 4 + unsure).max(range / FORGIVEN_MIN).max(1);
@@ -139,6 +151,8 @@ pub(super) struct Constancy {
     drawn: Footing,
     /// Means that were begun so far.
     begun: u64,
+    /// Pairs that are drawn more seldom or not at all, as long as this mean of draws has been taken.
+    barred: u64,
     /// The least and the largest return so far; nothing before the first.
     seen: Option<(i64, i64)>,
 }
@@ -147,19 +161,33 @@ impl Constancy {
     /// Something else acts from now on, or in another world.
     pub(super) fn begin_anew(&mut self) {
         if 0 < self.acting.count + self.drawn.count {
-            *self = Constancy { begun: self.begun + 1, seen: self.seen, ..Constancy::default() };
+            let (begun, barred, seen) = (self.begun + 1, self.barred, self.seen);
+            *self = Constancy { begun, barred, seen, ..Constancy::default() };
         }
     }
 
-    /// Takes in a return of what acts, or of an episode that was drawn throughout. Returns differ by this much at least.
-    fn observe(&mut self, is_drawn: bool, total: i64, least: i64, serial: u64) -> Symptom {
+    /// So many pairs are drawn more seldom or not at all from now on. Whether that is as it was.
+    fn draws_as_before(&mut self, barred: u64) -> bool {
+        if self.barred == barred {
+            return true;
+        }
+        // A mean against which nothing was held was no test.
+        self.begun += u64::from(EPISODES_MIN <= self.drawn.count);
+        (self.drawn, self.barred) = (Footing::default(), barred);
+        false
+    }
+
+    /// Takes in a return of what acts, or of an episode that was drawn throughout. Returns differ by this much at least, and so
+    /// many alarms were raised before.
+    fn observe(&mut self, is_drawn: bool, total: i64, least: i64, serial: u64, alarms: u64) -> Symptom {
+        let before = Before { begun: self.begun, alarms };
         let (low, high) = self.seen.unwrap_or((total, total));
         let (low, high) = (low.min(total), high.max(total));
         self.seen = Some((low, high));
         let range = high.saturating_sub(low).max(least);
         match is_drawn {
-            true => self.drawn.observe(total.saturating_neg(), range, serial, self.begun),
-            false => self.acting.observe(total, range, serial, self.begun),
+            true => self.drawn.observe(total.saturating_neg(), range, serial, before),
+            false => self.acting.observe(total, range, serial, before),
         }
     }
 
@@ -168,20 +196,23 @@ impl Constancy {
         self.acting.encode(writer);
         self.drawn.encode(writer);
         writer.u64(self.begun);
+        writer.u64(self.barred);
         let (low, high) = self.seen.unwrap_or((0, -1));
         writer.i64(low);
         writer.i64(high);
     }
 
-    /// Reads canonical bytes back.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Constancy, DecodeError> {
+    /// Reads canonical bytes back, which may not say yet from how many pairs is drawn.
+    pub(super) fn decode(says_barred: bool, reader: &mut Reader<'_>) -> Result<Constancy, DecodeError> {
         let (acting, drawn) = (Footing::decode(reader)?, Footing::decode(reader)?);
         let malformed = reader.error("more means than any run can have begun, or none of any return");
-        let (begun, low, high) = (reader.u64()?, reader.i64()?, reader.i64()?);
+        let begun = reader.u64()?;
+        let barred = if says_barred { reader.u64()? } else { 0 };
+        let (low, high) = (reader.i64()?, reader.i64()?);
         let seen = (low <= high).then_some((low, high));
         let is_said = seen.is_some() || (low, high) == (0, -1) && acting.count + drawn.count == 0;
-        let fits = begun < COUNT_MAX && is_said;
-        if fits { Ok(Constancy { acting, drawn, begun, seen }) } else { Err(malformed) }
+        let fits = begun < COUNT_MAX && barred < COUNT_MAX && is_said;
+        if fits { Ok(Constancy { acting, drawn, begun, barred, seen }) } else { Err(malformed) }
     }
 }
 
@@ -202,7 +233,12 @@ impl Learner {
         }
         let least = i64::from(self.shape.reward_max) - i64::from(self.shape.reward_min);
         let is_drawn = turn == Turn::DRAW;
-        match self.constancy.observe(is_drawn, episode.total(), least, episode.serial) {
+        // An episode in which something was suspected for the first time was drawn partly as before.
+        if is_drawn && !self.constancy.draws_as_before(family.barred()) {
+            return None;
+        }
+        let alarms = self.tally.changed;
+        match self.constancy.observe(is_drawn, episode.total(), least, episode.serial, alarms) {
             Symptom::Changed(since) => Some(since),
             Symptom::Falling(since) if is_alarmed => Some(since),
             _ => None,
@@ -212,6 +248,7 @@ impl Learner {
     /// The world has changed with this episode: what was seen before says nothing about it, nor does what followed from that.
     pub(super) fn meet_change(&mut self, since: u64) {
         self.history.link("bem/chain/changed", &since.to_le_bytes());
+        self.tally.changed += 1;
         self.experience.forget_before(since);
         self.count_anew(true);
         self.candidates.forget();
@@ -236,7 +273,7 @@ mod tests {
             for _ in 0..*episodes {
                 serial += 1;
                 let total = 1_000 * i64::from(prng.below(100) < *percent);
-                if let Symptom::Changed(since) = constancy.observe(is_drawn, total, 1_000, serial) {
+                if let Symptom::Changed(since) = constancy.observe(is_drawn, total, 1_000, serial, 0) {
                     return Some((serial, since));
                 }
             }
@@ -271,24 +308,65 @@ mod tests {
     }
 
     #[test]
+    fn draws_from_fewer_actions_are_held_against_a_mean_of_their_own() {
+        let alarms = |follows: bool| {
+            let (mut constancy, mut prng) = (Constancy::default(), Prng::stream(5, "constancy"));
+            let alarmed = |serial: &u64| {
+                // Every 200 episodes one more pair of ten is left out, so that draws earn more and more.
+                let barred = serial / 200;
+                if follows && !constancy.draws_as_before(barred) {
+                    return false;
+                }
+                let total = 1_000 * i64::from(prng.below(10) < barred);
+                matches!(constancy.observe(true, total, 1_000, *serial, 0), Symptom::Changed(_))
+            };
+            (0..2_000).filter(alarmed).count()
+        };
+        assert_eq!(alarms(true), 0);
+        assert!(0 < alarms(false), "such draws do earn more and more");
+    }
+
+    #[test]
+    fn returns_that_hang_together_raise_few_alarms() {
+        let alarms = |is_rarer: bool| {
+            let (mut constancy, mut prng) = (Constancy::default(), Prng::stream(6, "constancy"));
+            let (mut percent, mut alarms) = (70, 0);
+            for serial in 0..100_000 {
+                if prng.below(200) == 0 {
+                    percent = 100 - percent;
+                }
+                let total = 1_000 * i64::from(prng.below(100) < percent);
+                let before = if is_rarer { alarms } else { 0 };
+                if let Symptom::Changed(_) = constancy.observe(false, total, 1_000, serial, before) {
+                    alarms += 1;
+                    constancy.begin_anew();
+                }
+            }
+            alarms
+        };
+        let (rarer, always) = (alarms(true), alarms(false));
+        assert!(3 * rarer < always, "{rarer} of {always}");
+    }
+
+    #[test]
     fn bytes_come_back_and_malformed_ones_are_refused() {
         let mut constancy = Constancy::default();
         (0..200).for_each(|serial| {
-            constancy.observe(serial % 3 == 0, 10 * (serial % 7) as i64 - 40, 5, serial);
+            constancy.observe(serial % 3 == 0, 10 * (serial % 7) as i64 - 40, 5, serial, 0);
         });
         constancy.begin_anew();
         (200..400).for_each(|serial| {
-            constancy.observe(serial % 3 == 0, -20 * (serial % 5) as i64, 5, serial);
+            constancy.observe(serial % 3 == 0, -20 * (serial % 5) as i64, 5, serial, 0);
         });
         for constancy in [constancy, Constancy::default()] {
             let mut writer = Writer::new();
             constancy.encode(&mut writer);
             let bytes = writer.into_bytes();
             let mut again = Writer::new();
-            Constancy::decode(&mut Reader::new(&bytes)).unwrap().encode(&mut again);
+            Constancy::decode(true, &mut Reader::new(&bytes)).unwrap().encode(&mut again);
             assert_eq!(again.into_bytes(), bytes);
             (0..bytes.len())
-                .for_each(|cut| assert!(Constancy::decode(&mut Reader::new(&bytes[..cut])).is_err()));
+                .for_each(|cut| assert!(Constancy::decode(true, &mut Reader::new(&bytes[..cut])).is_err()));
         }
     }
 }

@@ -45,6 +45,9 @@ pub(super) const EXPLAINED_MIN: Fixed = Fixed::from_ratio(1, 100);
 const DRAWN_ONE_IN: u64 = 8;
 const DRAWN_ONE_IN_KNOWN: u64 = 16;
 
+/// What is left is judged by this part of the span of returns at least, however well drawn play does.
+const SPAN_PARTS: i64 = 32;
+
 /// Versions of a learner's bytes from which on it is said whether a world is known by its counts, whether anything depends on
 /// what is seen, and how far apart returns were seen.
 const SAYS_KNOWN: u32 = 9;
@@ -226,9 +229,12 @@ impl Exploration {
     }
 
     /// Works out what the best play may earn by the counts as they are.
-    /// Returns were seen within a span, which may be far less than what is declared: what is left is judged by that.
-    pub(super) fn look_ahead(&mut self, shape: &Shape, span: i64, steps: u64) {
+    /// Returns were seen within a span, which may be far less than what is declared: what is left is judged by that, and where
+    /// single returns lie far below what drawn play earns on average, by twice what drawn play may fall short of the best.
+    pub(super) fn look_ahead(&mut self, shape: &Shape, (span, drawn): (i64, Option<i64>), steps: u64) {
         let optimistic = self.explorer.as_ref().and_then(|explorer| explorer.optimistic_return(steps));
+        let short = optimistic.zip(drawn).map(|(most, mean)| most.saturating_sub(mean).saturating_mul(2));
+        let span = short.map_or(span, |short| span.min(short.max(span / SPAN_PARTS)).max(1));
         let is_close = |(explorer, optimistic): (&Explorer, i64)| explorer.is_close(span, optimistic);
         self.known = self.explorer.as_ref().zip(optimistic).is_some_and(is_close);
         self.hope(shape, span, optimistic);

@@ -41,7 +41,7 @@ impl Learned {
         let words = reader.text()?.to_string();
         let machine = decode_option(reader, Machine::decode)?;
         let steps_by_machine = reader.u64()?;
-        let tally = Tally::decode(steps_by_machine, reader)?;
+        let tally = Tally::decode(steps_by_machine, true, reader)?;
         let mut situation = || {
             decode_option(reader, |reader| {
                 let mut bits = Bits::ZERO;

@@ -138,6 +138,8 @@ pub struct Tally {
     pub expired: u64,
     /// How often the world paid beyond the range that it had said.
     pub widened: u64,
+    /// How often the world was found to have changed under what acts.
+    pub changed: u64,
     /// Episodes that were left to the baseline, because there was nothing to pay for a try.
     pub left: u64,
     /// Whether the world brings an episode back by its seed.
@@ -164,6 +166,7 @@ impl Tally {
             self.late,
             self.expired,
             self.widened,
+            self.changed,
             self.left,
         ]
         .into_iter()
@@ -174,12 +177,18 @@ impl Tally {
             .for_each(|count| writer.u32(count));
     }
 
-    /// Reads canonical bytes back; counts are far below what would overflow a sum.
-    fn decode(steps_by_machine: u64, reader: &mut Reader<'_>) -> Result<Tally, DecodeError> {
+    /// Reads canonical bytes back, which may not say yet how often the world has changed; counts are far below what would overflow
+    /// a sum.
+    fn decode(
+        steps_by_machine: u64,
+        says_changes: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Tally, DecodeError> {
         let malformed = reader.error("counters that no run can have reached");
         let mut long = || reader.u64();
         let (steps, episodes, work, unplayed) = (long()?, long()?, long()?, long()?);
         let (resets, abandoned, late, expired, widened) = (long()?, long()?, long()?, long()?, long()?);
+        let changed = if says_changes { long()? } else { 0 };
         let left = long()?;
         let repetition = reader.u8()?;
         let Some(repetition) = Repetition::ALL.get(usize::from(repetition)).copied() else {
@@ -188,7 +197,7 @@ impl Tally {
         let mut short = || reader.u32();
         let (applied, rejected, proofs, rolled_back) = (short()?, short()?, short()?, short()?);
         let (acting_changes, acting_changes_patched) = (short()?, short()?);
-        if [steps, episodes, resets, abandoned, late, expired, widened, left]
+        if [steps, episodes, resets, abandoned, late, expired, widened, changed, left]
             .iter()
             .any(|count| 1 << 48 <= *count)
         {
@@ -208,6 +217,7 @@ impl Tally {
             late,
             expired,
             widened,
+            changed,
             left,
             repetition,
             steps_by_machine,

@@ -42,7 +42,11 @@ impl Learner {
         let place = candidates.iter().position(|candidate| candidate.foreseen.is_some())?;
         let policy = &candidates[place].policy;
         let tested = self.candidates.tested_at(policy);
-        if *policy == **self.machinery.frozen() || tested.is_some_and(|steps| self.tally.steps < 2 * steps) {
+        let is_timed = self.settings.config.stationary && 0 < policy.counts_steps();
+        if is_timed
+            || *policy == **self.machinery.frozen()
+            || tested.is_some_and(|steps| self.tally.steps < 2 * steps)
+        {
             return None;
         }
         let comparison = self.predicted(policy)?;

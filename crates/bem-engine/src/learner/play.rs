@@ -29,7 +29,8 @@ const CLAIMED_MAX: usize = 16;
 impl Learner {
     /// The incumbent's sequence as an expert of its own, where there is one and it is smaller.
     pub(super) fn propose_play(&self, slot: u8, is_settled: bool) -> Option<Proposal> {
-        if !is_settled || self.shape.horizon == 1 {
+        // A counter knows how many steps were taken.
+        if !is_settled || self.shape.horizon == 1 || self.settings.config.stationary {
             return None;
         }
         let log = propose::recent(&self.experience, LOG_STEPS_MAX);

@@ -42,12 +42,14 @@ use flight::{SavedFlight, decode_flight, encode_flight};
 use std::sync::Arc;
 
 /// Version of the bytes.
-const VERSION: u32 = 14;
+const VERSION: u32 = 15;
 /// The oldest version that a service may have saved. What came after such a state are inputs, which are played again and
 /// compared, so that another learner is noticed. A run has no such inputs and is not gone on with.
 const VERSION_SERVED: u32 = 8;
 /// The version from which on it is said what acts has earned so far, so that a change is noticed.
 const SAYS_CONSTANCY: u32 = 14;
+/// The version from which on it is said how often that happened, and from how many pairs is drawn.
+const SAYS_CHANGES: u32 = 15;
 
 /// Why a learner cannot go on from some bytes in some world.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,7 +122,7 @@ impl SavedLearner {
         }
         let (machinery, claim) = Machinery::decode(&settings.config, shape, &mut reader)?;
         let mut learner = Learner::with_machinery(shape, settings, machinery);
-        learner.tally = Tally::decode(learner.machinery.steps(), &mut reader)?;
+        learner.tally = Tally::decode(learner.machinery.steps(), SAYS_CHANGES <= version, &mut reader)?;
         let stray = reader.error("plain actions that act by counts");
         learner.standing = Standing::decode(shape, learner.tally.steps, version, &mut reader)?;
         if learner.standing.incumbent().by_counts && learner.acts_plainly() {
@@ -130,7 +132,7 @@ impl SavedLearner {
         learner.exploration = Exploration::decode(shape, version, &mut reader)?;
         learner.drift = Drift::decode(&mut reader)?;
         if SAYS_CONSTANCY <= version {
-            learner.constancy = Constancy::decode(&mut reader)?;
+            learner.constancy = Constancy::decode(SAYS_CHANGES <= version, &mut reader)?;
         }
         learner.floor = decode_option(&mut reader, |reader| Floor::decode(shape, reader))?;
         learner.library = decode_list(&mut reader, Machine::decode)?;

@@ -143,6 +143,11 @@ impl Family {
         }
     }
 
+    /// Pairs that are drawn more seldom or not at all: those that are suspected, and rules of the guard.
+    pub fn barred(&self) -> u64 {
+        (self.statistics.suspects.len() + self.guard.rules().len()) as u64
+    }
+
     /// An action drawn with equal chance from those that are not forbidden, and how many it was drawn from. What was BAD when
     /// it was last tried is left out of most draws, where something else is left: it is tried again, but seldom.
     pub(crate) fn draw(&self, observation: &Bits, prng: &mut Prng) -> (u16, u16) {

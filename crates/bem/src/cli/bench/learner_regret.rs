@@ -1,7 +1,8 @@
-//! `bem bench regret_learner`: the whole learner on the laboratory's bandit, beside the laboratory's default rule.
+//! `bem bench regret_learner`: the whole learner on the catalogue's bandit as `bem solve bandit --online` plays it, beside the
+//! laboratory's default rule on arms that pay as often.
 //!
 //! Sixteen arms, a gap of a tenth, a million steps, twenty seeds, both in one run. Pseudo-regret counts choices, so that no
-//! luck of the draws is in it. The floor is the rule alone: what contexts, search and exploration for structure cost on top.
+//! luck of the draws is in it; those of pairs at the gate count like all others. The floor is the rule alone: what contexts, search and exploration for structure cost on top.
 //! The answer is no where the mean is more than twice the floor.
 
 use super::statistics::{mean_with_half_width, over_seeds};
@@ -11,8 +12,11 @@ use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
 use bem_engine::learner::Settings;
 use bem_engine::solve::solve_world;
+use bem_games::families::bandit::{BanditRules, Pay};
+use bem_games::game::Game;
+use bem_games::rules::RuleGame;
 use bem_learn::index::Parameters;
-use bem_learn::laboratory::{Setting, play};
+use bem_learn::laboratory::{Setting, World, play};
 use bem_learn::rule::{Rule, RuleKind};
 
 /// The benchmark of this file.
@@ -27,57 +31,52 @@ const STEPS: u64 = 1_000_000;
 const SEEDS: u64 = 20;
 /// The mean of the whole learner is at most so many times that of the rule alone.
 const TIMES_MAX: f64 = 2.0;
-const SETTING: Setting = Setting::REFERENCE;
+const ARMS: u16 = 16;
+const GAP_PERCENT: u64 = 10;
 
-/// The laboratory's arms as a world of one step that shows nothing.
-struct Arms {
-    shape: Shape,
-    prng: Prng,
+/// The laboratory's arms, which lose as often as those of the catalogue: symmetric around one half.
+const SETTING: Setting = Setting {
+    world: World::Stochastic,
+    arms: ARMS as usize,
+    best_mean: Fixed::from_ratio(45, 100),
+    gap: Fixed::from_ratio(10, 100),
+};
+
+/// The catalogue's bandit, as `bem solve bandit --online` plays it; choices of worse arms are counted.
+struct Counted {
+    world: Box<dyn Environment + Send>,
     best: u16,
     worse: u64,
 }
 
-impl Arms {
-    fn new(seed: u64) -> Arms {
-        let shape = Shape {
-            observation_bits: 0,
-            actions: SETTING.arms as u16,
-            fields: Vec::new(),
-            horizon: 1,
-            reward_min: 0,
-            reward_max: 1_000,
-            return_min: 0,
-            return_max: 1_000,
-        };
-        let mut prng = Prng::stream(seed, "bench/regret_learner");
-        let best = prng.below(SETTING.arms as u64) as u16;
-        Arms { shape, prng, best, worse: 0 }
+impl Counted {
+    fn new(seed: u64) -> Counted {
+        let best = Prng::stream(seed, "bench/regret_learner").below(u64::from(ARMS)) as u16;
+        let rules = BanditRules { arms: ARMS, best, pay: Pay::with_gap(GAP_PERCENT) };
+        Counted { world: RuleGame::new(rules).start(), best, worse: 0 }
     }
 }
 
-impl Environment for Arms {
+impl Environment for Counted {
     fn shape(&self) -> &Shape {
-        &self.shape
+        self.world.shape()
     }
 
     fn repeats(&self) -> bool {
-        false
+        self.world.repeats()
     }
 
-    fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
-        Ok(())
+    fn reset(&mut self, seed: u64) -> Result<(), EnvironmentError> {
+        self.world.reset(seed)
     }
 
     fn observation(&self) -> &Bits {
-        &Bits::ZERO
+        self.world.observation()
     }
 
     fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
-        let is_worse = action != self.best;
-        self.worse += u64::from(is_worse);
-        let chance = if is_worse { SETTING.best_mean.plus(SETTING.gap) } else { SETTING.best_mean };
-        let lost = (self.prng.next_u64() >> 32) < chance.to_raw() as u64;
-        Ok(Outcome { reward: 1_000 * i32::from(!lost), done: true, bad: false })
+        self.worse += u64::from(action != self.best);
+        self.world.step(action)
     }
 }
 
@@ -87,10 +86,10 @@ fn to_float(value: Fixed) -> f64 {
 
 /// Pseudo-regret of the whole learner on one seed.
 fn learner_regret(seed: u64) -> f64 {
-    let mut world = Arms::new(seed);
+    let mut world = Counted::new(seed);
     let settings = Settings { budget: STEPS, ..Settings::new(seed) };
     let settings = settings.with(|config| config.until_budget = true);
-    solve_world(&mut world, settings, &mut |_| true).expect("arms do not fail");
+    solve_world(&mut world, settings, &mut |_| true).expect("the catalogue's worlds do not fail");
     world.worse as f64 * to_float(SETTING.gap)
 }
 

@@ -80,6 +80,7 @@ pub fn to_json(seed: u64, task: (&str, Map<String, Value>), told: &Told<'_>) -> 
         "rewards_late": learned.tally.late,
         "rewards_expired": learned.tally.expired,
         "range_widened": learned.tally.widened,
+        "changes_noticed": learned.tally.changed,
         "episodes_left_to_baseline": learned.tally.left,
         "shortfall": learned.shortfall.map(|short| json!({
             "contexts": short.contexts,
@@ -209,6 +210,11 @@ pub fn terms(tally: &Tally) -> Vec<String> {
     if 0 < tally.widened {
         lines.push("paid beyond the range that it had said: the range was widened".to_string());
     }
+    lines.extend(counted(
+        tally.changed,
+        "change was noticed: what was seen before it was forgotten, and exploration was opened again",
+        "changes were noticed: what was seen before them was forgotten, and exploration was opened again",
+    ));
     lines
 }
 
