@@ -34,7 +34,8 @@ def pipeline(bem: str, folder: str, name: str, words: list[str]) -> tuple[float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bem", default="target/release/bem")
-    parser.add_argument("--lost-after", type=float, default=25.0, help="seconds after which a raylet is removed")
+    parser.add_argument("--lost-after", type=float,
+                        help="seconds after which a raylet is removed; else half of what two workers took undisturbed")
     arguments = parser.parse_args()
     bem = os.path.abspath(arguments.bem)
     results = {}
@@ -53,14 +54,16 @@ def main() -> None:
             cluster.remove_node(second)
             lost.append(True)
 
-        timer = threading.Timer(arguments.lost_after, lose)
+        lost_after = arguments.lost_after or results["ray_2"][0] / 2
+        timer = threading.Timer(lost_after, lose)
         timer.start()
         results["ray_2_one_lost"] = pipeline(bem, folder, "lost", [*ray, "2"])
         timer.cancel()
+        timer.join()
         cluster.shutdown()
     heads = {head for _, head in results.values()}
     seconds = {name: round(took, 1) for name, (took, _) in results.items()}
-    print(json.dumps({"seconds": seconds, "heads": sorted(heads), "node_lost": bool(lost)}))
+    print(json.dumps({"seconds": seconds, "lost_after": round(lost_after, 1), "heads": sorted(heads), "node_lost": bool(lost)}))
     sys.exit(0 if len(heads) == 1 and lost else 1)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium
 
 # Settings that RL Zoo, the collection of tuned settings of the same authors, has for the smallest world with few actions: PPO and
-# DQN of CartPole, recurrent PPO of CartPole without velocities. "linear" falls to zero over the run.
+# DQN of CartPole, recurrent PPO of CartPole without velocities. "linear" falls to zero over the run. Observations here are bits,
+# so that the normalisation of recurrent PPO is left out.
 ZOO: dict[str, dict[str, Any]] = {
     "PPO": {"n_steps": 32, "batch_size": 256, "gae_lambda": 0.8, "gamma": 0.98, "n_epochs": 20, "ent_coef": 0.0,
             "learning_rate": ("linear", 0.001), "clip_range": ("linear", 0.2)},
@@ -17,7 +18,12 @@ ZOO: dict[str, dict[str, Any]] = {
             "target_update_interval": 10, "train_freq": 256, "gradient_steps": 128, "exploration_fraction": 0.16,
             "exploration_final_eps": 0.04, "policy_kwargs": {"net_arch": [256, 256]}},
 }
-ZOO["RecurrentPPO"] = ZOO["PPO"]
+LSTM = {"ortho_init": False, "activation_fn": "ReLU", "lstm_hidden_size": 64, "enable_critic_lstm": True,
+        "net_arch": {"pi": [64], "vf": [64]}}
+ZOO["RecurrentPPO"] = {**ZOO["PPO"], "policy_kwargs": LSTM}
+# Where they were read: file and commit of github.com/DLR-RM/rl-baselines3-zoo, and the world there.
+READ = {"PPO": "hyperparams/ppo.yml at 208b6fdf, CartPole-v1", "DQN": "hyperparams/dqn.yml at ce95481b, CartPole-v1",
+        "RecurrentPPO": "hyperparams/ppo_lstm.yml at c94924e5, CartPoleNoVel-v1 without normalisation"}
 LANES = {"PPO": 8, "RecurrentPPO": 8, "DQN": 1}
 
 
@@ -63,7 +69,7 @@ def train(
                 self.due += every
             return True
 
-    options = {word: _schedule(value) for word, value in (ZOO[name] if is_zoo else {}).items()}
+    options = {word: _option(value) for word, value in (ZOO[name] if is_zoo else {}).items()}
     if name == "RecurrentPPO":
         from sb3_contrib import RecurrentPPO as kind
 
@@ -88,9 +94,14 @@ def prepare() -> None:
     optimizer.step()
 
 
-def _schedule(value: Any) -> Any:
+def _option(value: Any) -> Any:
+    """A setting as Stable-Baselines3 takes it: a schedule as a function, an activation as its class."""
     if isinstance(value, tuple):
         return lambda left: value[1] * left
+    if isinstance(value, dict) and "activation_fn" in value:
+        import torch
+
+        return {**value, "activation_fn": getattr(torch.nn, value["activation_fn"])}
     return value
 
 
@@ -115,4 +126,4 @@ def settings_of(name: str, is_zoo: bool) -> str:
     words = ", ".join(
         f"{word} {value[1]} falling" if isinstance(value, tuple) else f"{word} {value}" for word, value in ZOO[name].items()
     )
-    return f"RL Zoo: {LANES[name]} environments, {words}"
+    return f"RL Zoo ({READ[name]}): {LANES[name]} environments, {words}"

@@ -117,6 +117,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", choices=GROUPS, nargs="+", default=GROUPS)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="rows that are measured side by side")
     parser.add_argument("--row-seconds", type=int, default=1_200, help="a row that takes longer is stopped")
+    parser.add_argument("--minutes", type=float, default=60.0, help="a run that measures every row and takes longer fails")
     parser.add_argument("--fresh", action="store_true", help="measure rows again that were kept")
     parser.add_argument("--out", type=Path)
     # What the processes of single rows are told; people have no use for it.
@@ -354,10 +355,11 @@ def main() -> None:
     for name in arguments.only:
         group = group_of(name, arguments)
         with ThreadPoolExecutor(1 if group.alone else arguments.jobs) as pool:
-            waiting = [pool.submit(measure, name, place, group, arguments) for place in range(len(group.rows))]
+            order = sorted(range(len(group.rows)), key=lambda place: -likely_seconds(group.rows[place]))
+            begun = {place: pool.submit(measure, name, place, group, arguments) for place in order}
             table = []
-            for future in waiting:
-                table.append(future.result())
+            for place in range(len(group.rows)):
+                table.append(begun[place].result())
                 print(lines_of(group, table)[-1], flush=True)
         parts.append((group, table))
         # What is there counts, whatever happens to the next group.
@@ -367,8 +369,27 @@ def main() -> None:
             arguments.out.write_text(page(parts, head, plot.name, started))
     if not arguments.out:
         print(page(parts, head, None, started))
-    failed = [measured for _, table in parts for measured in table if (measured.failure or "").startswith("failed")]
-    sys.exit("\n".join(f"{one.row.task}, {one.row.who}: {one.failure}" for one in failed) if failed else 0)
+    wrong = wrongs([measured for _, table in parts for measured in table], time.perf_counter() - started, arguments.minutes)
+    sys.exit("\n".join(wrong) if wrong else 0)
+
+
+def likely_seconds(row: Row) -> int:
+    """How long a row is likely to take, in steps of ten: what may be stopped begins first, so that nobody waits for it alone."""
+    if "RecurrentPPO" in row.who:
+        return 3
+    if "DQN" in row.who:
+        return 2
+    return int("PPO" in row.who)
+
+
+def wrongs(every: list[Measured], seconds: float, minutes: float) -> list[str]:
+    """Why the command fails: rows that failed or were stopped, and a run of all rows that took longer than it may."""
+    ends = ("failed", "stopped")
+    wrong = [f"{one.row.task}, {one.row.who}: {one.failure}" for one in every if (one.failure or "").startswith(ends)]
+    is_fresh = not any(one.is_kept for one in every)
+    if is_fresh and 60 * minutes < seconds:
+        wrong.append(f"a run that kept nothing took {seconds / 60:.0f} minutes, more than {minutes:.0f}")
+    return wrong
 
 
 def bars(parts: list[tuple[Group, list[Measured]]]) -> str:

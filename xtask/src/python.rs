@@ -20,6 +20,9 @@ const PACKAGES: &[&str] = &[
     "mcp>=2,<3",
 ];
 
+/// What is tried and may be missing.
+const RAY: &str = "ray";
+
 fn home() -> PathBuf {
     target().join("venv")
 }
@@ -55,6 +58,11 @@ fn prepare() -> Result<(), String> {
         arguments.extend_from_slice(PACKAGES);
         succeeds(&program("python"), &arguments)
             .map_err(|reason| format!("packages cannot be installed ({reason})"))?;
+    }
+    // Ray has no build for every Python and processor; without it `test_ray.py` is skipped, which pytest says.
+    let has_ray = succeeds(&program("python"), &["-c", "import ray"]).is_ok();
+    if !has_ray && let Err(reason) = succeeds(&program("python"), &["-m", "pip", "install", "--quiet", RAY]) {
+        println!("python: {RAY} cannot be installed, its tests are skipped: {reason}");
     }
     Ok(())
 }
