@@ -115,25 +115,48 @@ fn check_uses(text: &str, rows: &[Row]) -> Result<()> {
     }
 }
 
-/// The findings of new users with the tests that each names.
-pub fn findings(text: &str) -> Result<Vec<(String, Vec<String>)>> {
-    let mut findings = Vec::new();
-    for line in text.lines().filter(|line| line.starts_with("| ") && line.contains(". ")) {
+/// One row of the findings of new users.
+pub struct Finding {
+    /// What was found; rows without words of their own are about the finding above.
+    pub finding: String,
+    /// The test that keeps it mended.
+    pub test: String,
+    /// What the test's failure must say with the program in which it was found.
+    pub words: String,
+}
+
+/// The findings of new users: a row for every test.
+pub fn findings(text: &str) -> Result<Vec<Finding>> {
+    let mut findings: Vec<Finding> = Vec::new();
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    for line in rows.skip_while(|line| !line.starts_with("|---")).skip(1) {
         let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
-        let named = quoted(cells.last().copied().unwrap_or_default());
-        if cells.len() != 2 || named.is_empty() {
-            bail!("docs/findings.md: a row is a finding and its tests: {line}");
+        let [finding, test, words] = cells.as_slice() else {
+            bail!("docs/findings.md: a row is a finding, a test and words of its failure: {line}");
+        };
+        let (tests, words) = (quoted(test), quoted(words));
+        let ([test], [words]) = (tests.as_slice(), words.as_slice()) else {
+            bail!("docs/findings.md: a row names one test and one text in back quotes: {line}");
+        };
+        let finding = match findings.last() {
+            Some(above) if finding.is_empty() => above.finding.clone(),
+            _ => (*finding).to_string(),
+        };
+        if finding.is_empty() || words.trim().len() < 5 {
+            bail!("docs/findings.md: a row says what was found and words that tell the failure: {line}");
         }
-        findings.push((cells[0].to_string(), named));
+        findings.push(Finding { finding, test: test.clone(), words: words.clone() });
+    }
+    if findings.is_empty() {
+        bail!("docs/findings.md: there is no table of findings");
     }
     Ok(findings)
 }
 
 /// Every finding of new users must name tests that there are.
 fn check_findings(text: &str, tests: &BTreeMap<String, Vec<String>>) -> Result<()> {
-    let named = findings(text)?.into_iter().flat_map(|(_, named)| named);
-    match named.into_iter().find(|test| !tests.contains_key(test)) {
-        Some(missing) => bail!("docs/findings.md: {missing} is no test"),
+    match findings(text)?.into_iter().find(|row| !tests.contains_key(&row.test)) {
+        Some(missing) => bail!("docs/findings.md: {} is no test", missing.test),
         None => Ok(()),
     }
 }
@@ -211,11 +234,25 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_without_a_test_is_refused() {
+    fn a_finding_without_a_test_or_the_words_of_its_failure_is_refused() {
         let tests = BTreeMap::from([("known".to_string(), Vec::new())]);
-        let row = |cell: &str| check_findings(&format!("| 1. Something hid. | {cell} |"), &tests);
-        assert!(row("`known`").is_ok());
-        assert!(row("").is_err() && row("`unknown`").is_err());
+        let page = |rows: &str| format!("| finding | test | words |\n|---|---|---|\n{rows}\n\nMore words.\n");
+        let check = |rows: &str| check_findings(&page(rows), &tests).map_err(|error| error.to_string());
+        assert_eq!(check("| 1. Something hid. | `known` | `it hid` |\n| | `known` | `again` |"), Ok(()));
+        let two = findings(&page("| 1. It hid. | `known` | `it hid` |\n| | `known` | `again` |")).unwrap();
+        assert_eq!((two[1].finding.as_str(), two[1].words.as_str()), ("1. It hid.", "again"));
+        for (rows, reason) in [
+            ("| 1. Something hid. | `unknown` | `it hid` |", "unknown is no test"),
+            ("| 1. Something hid. | | `it hid` |", "names one test"),
+            ("| 1. Something hid. | `known`, `known` | `it hid` |", "names one test"),
+            ("| 1. Something hid. | `known` | |", "one text in back quotes"),
+            ("| 1. Something hid. | `known` | `it` |", "words that tell the failure"),
+            ("| 1. Something hid. | `known` |", "a row is a finding"),
+            ("| | `known` | `it hid` |", "says what was found"),
+            ("", "no table"),
+        ] {
+            assert!(check(rows).is_err_and(|error| error.contains(reason)), "{rows}: {:?}", check(rows));
+        }
     }
 
     #[test]

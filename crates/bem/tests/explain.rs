@@ -8,7 +8,9 @@ use support::{bem, solved, text};
 #[test]
 fn a_parity_is_one_exact_rule_and_its_reason_is_every_bit() {
     let folder = solved(&["parity", "--param", "n=6"]);
-    let said = text(&bem(folder.path(), &["explain", "kept"]).stdout);
+    let explained = bem(folder.path(), &["explain", "kept"]);
+    assert!(explained.status.success(), "{explained:?}");
+    let said = text(&explained.stdout);
     assert!(said.contains("exact: the same as the circuit on all 64 inputs"), "{said}");
     assert!(said.contains("number of bits 0-5 are 1: action"), "{said}");
     let object: Value =

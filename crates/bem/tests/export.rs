@@ -18,6 +18,12 @@ fn refusal(output: &Output) -> String {
 #[test]
 fn programs_in_five_languages_pass_their_self_tests_and_say_where_they_come_from() {
     let folder = solved(&["dyck", "--param", "depth=2", "--param", "length=8"]);
+    let header = bem(folder.path(), &["export", "kept", "--format", "c"]);
+    assert!(header.status.success(), "{header:?}");
+    let header = text(&header.stdout);
+    let parts = ["bem_decide(", "bem_reset(", "run: seed 1, history "];
+    let missing: Vec<&str> = parts.into_iter().filter(|part| !header.contains(part)).collect();
+    assert!(missing.is_empty(), "the exported C has no {}", missing.join(", no "));
     for (format, name) in [
         ("c", "policy.h"),
         ("rust", "policy.rs"),

@@ -97,6 +97,12 @@ fn the_evaluation_of_a_program_is_bounded_announced_and_not_part_of_the_budget()
         std::fs::read_to_string(folder.path().join("steps")).expect("steps").parse().expect("a number")
     };
     let task = ["solve", "--env-cmd", &command, "--budget", "500", "--env-timeout", "600"];
+    // Without any option that the program of the finding does not know: what the budget does not count is announced.
+    let plain = bem(folder.path(), &task);
+    assert!(plain.status.code() < Some(2), "{plain:?}");
+    let (beyond, said) = (steps().saturating_sub(500), text(&plain.stderr));
+    let is_told = said.contains("1000 episodes of the policy") && said.contains("not counted in the budget");
+    assert!(is_told, "{beyond} steps beyond a budget of 500, and nothing says so: {said:?}");
     let none = json(&bem(folder.path(), &[&task[..], &["--eval-episodes", "0", "--json"]].concat()));
     assert_eq!(number(&none["steps"]) as u64, steps(), "nothing but learning: {none}");
     assert!(none["return_mean"].is_null() && none["interval95"].is_null() && none["baselines"].is_null());
@@ -156,13 +162,20 @@ fn a_run_over_families_has_them_too() {
 #[test]
 fn the_report_of_an_own_world_begins_with_its_return_and_says_that_the_optimum_is_unknown() {
     let folder = folder();
-    let command = example("inventory_env.py");
+    // Its stock is shown as bits, so that the program that new users tried learns it as well.
+    let command = format!("python3 {}/tests/worlds/shop.py", env!("CARGO_MANIFEST_DIR"));
     let words =
         ["solve", "--env-cmd", &command, "--env-timeout", "600", "--budget", "30000", "--out", "kept"];
     let said = text(&bem(folder.path(), &words).stdout);
-    assert!(said.contains("optimum      unknown") && said.contains("best fixed action ("), "{said}");
     let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
-    assert!(!page.contains("no better than random"), "{page}");
+    let resumed = bem(folder.path(), &["run", "--resume", "kept"]);
+    let resumed = text(&resumed.stdout) + &text(&resumed.stderr);
+    let told = [("report.html", &page), ("bem run --resume", &resumed)];
+    let wrong: Vec<_> = told.iter().filter(|(_, said)| said.contains("no better than random")).collect();
+    let names: Vec<&str> = wrong.iter().map(|(name, _)| *name).collect();
+    assert!(wrong.is_empty(), "{} call it no better than random: {resumed}", names.join(" and "));
+    assert!(!resumed.contains("0.000") && resumed.contains("is finished"), "{resumed}");
+    assert!(said.contains("optimum      unknown") && said.contains("best fixed action ("), "{said}");
     let place = |word: &str| page.find(word).unwrap_or_else(|| panic!("{word} is not in {page}"));
     let order = [
         "mean return, 95 % interval",
@@ -185,10 +198,14 @@ fn the_report_of_an_own_world_begins_with_its_return_and_says_that_the_optimum_i
 #[test]
 fn a_policy_that_counts_steps_is_marked_everywhere() {
     let folder = folder();
-    assert!(bem(folder.path(), &["init", "--from", "json", "."]).status.success());
+    // What `bem init --from json` writes.
+    let world = include_str!("../src/cli/init/world.json");
+    std::fs::write(folder.path().join("world.json"), world).expect("a file");
     let words = ["solve", "--game", "world.json", "--budget", "30000", "--out", "kept"];
     let said = text(&bem(folder.path(), &words).stdout);
-    assert!(said.contains("warning      the policy counts steps"), "{said}");
+    assert!(said.contains("  circuit "), "it is learned: {said}");
+    let warning = "warning      the policy counts steps";
+    assert!(said.contains(warning), "no warning that the policy counts steps: {said}");
     let page = std::fs::read_to_string(folder.path().join("kept/report.html")).expect("a report");
     assert!(page.contains("<b>Warning:</b> the policy counts steps"), "{page}");
     for format in ["c", "python", "verilog"] {

@@ -30,6 +30,16 @@ fn inventory() -> String {
     format!("python3 {}", path.display())
 }
 
+/// The same shop with its stock as four bits, which the program that new users tried can learn as well.
+fn shop() -> String {
+    format!("python3 {}/tests/worlds/shop.py", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// How many steps the world of [`shop`] was asked for since it was started last.
+fn asked(folder: &Path) -> u64 {
+    std::fs::read_to_string(folder.join("asked")).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 /// A task as it is begun, to be killed or interrupted when it is far enough. False if it ended before.
 fn until(mut child: Child, is_far: impl Fn() -> bool, signal: &str) -> bool {
     loop {
@@ -73,12 +83,15 @@ fn same(left: &Value, right: &Value) -> bool {
 fn a_program_that_is_learned_goes_on_after_kill_9_without_asking_again_what_it_has_answered() {
     let folder = folder();
     let folder = folder.path();
-    let command = inventory();
+    let command = shop();
     let task = [&["solve", "--env-cmd", &command, "--budget", "20000", "--json"][..], &PATIENT].concat();
     let whole = json(&bem(folder, &task));
     let answers = folder.join("cut/answers.bin");
+    std::fs::remove_file(folder.join("asked")).expect("steps of the whole run");
     let child = start(folder, &[&task[..], &["--out", "cut"]].concat());
-    assert!(until(child, || 60_000 < bytes(&answers), "-KILL"), "it was learned before it could be killed");
+    let is_far = || 15_000 < asked(folder);
+    assert!(until(child, is_far, "-KILL"), "it was learned before it could be killed");
+    assert!(1_000 < bytes(&answers), "kill -9 after 15000 steps: nothing of them is kept");
     // What was being written when the process died, and once more before it is through with what it knows.
     let mut torn = std::fs::read(&answers).expect("answers");
     torn.truncate(torn.len() - 3);
@@ -100,20 +113,22 @@ fn a_program_that_is_learned_goes_on_after_kill_9_without_asking_again_what_it_h
 fn a_program_that_ctrl_c_stops_goes_on_by_either_command() {
     let folder = folder();
     let folder = folder.path();
-    let command = inventory();
+    let command = shop();
     let task = [&["solve", "--env-cmd", &command, "--budget", "20000", "--json"][..], &PATIENT].concat();
     let whole = json(&bem(folder, &task));
-    for (name, resume) in [("one", "solve"), ("two", "run")] {
-        let answers = folder.join(name).join("answers.bin");
+    for (name, resume) in [("one", "run"), ("two", "solve")] {
+        std::fs::remove_file(folder.join("asked")).expect("steps of the run before");
         let child = start(folder, &[&task[..], &["--out", name]].concat());
-        assert!(
-            until(child, || 60_000 < bytes(&answers), "-INT"),
-            "it was learned before it could be stopped"
-        );
+        let is_far = || 15_000 < asked(folder);
+        assert!(until(child, is_far, "-INT"), "it was learned before it could be stopped");
         assert!(bem(folder, &["verify", name]).status.success());
         let resumed = bem(folder, &[resume, "--resume", name, "--json"]);
         assert!(resumed.status.success(), "{resumed:?}");
-        assert!(same(&whole, &json(&resumed)), "{whole} and {resumed:?}");
+        let resumed = json(&resumed);
+        assert!(
+            same(&whole, &resumed),
+            "bem {resume} --resume did not learn to the end: {whole} and {resumed}"
+        );
         // What was kept at the stop is kept still.
         assert!(bem(folder, &["verify", &format!("{name}/before-1")]).status.success());
     }
@@ -167,7 +182,7 @@ fn what_a_run_began_with_is_kept_for_those_who_go_on() {
 fn more_budget_ends_as_if_it_had_been_given_at_once() {
     let folder = folder();
     let folder = folder.path();
-    let command = inventory();
+    let command = shop();
     for (name, task) in [
         ("program", vec!["--env-cmd", command.as_str(), "--env-timeout", "600"]),
         ("game", vec!["sorting", "--param", "keys=4"]),

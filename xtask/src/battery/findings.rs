@@ -1,9 +1,10 @@
-//! The tests of docs/findings.md against the program in which new users found what they keep mended: each must fail there and pass
-//! here, or it shows nothing. The earlier program takes the place of this one in a mount namespace that ends with the test,
+//! The tests of docs/findings.md against the program in which new users found what they keep mended: each must fail there, with
+//! the words that the page gives, and pass here, or it shows nothing. The earlier program takes the place of this one in a mount namespace that ends with the test,
 //! so that nothing has to be put back.
 
 use super::{commit, results, text};
-use crate::{conformance, output, root, target};
+use crate::conformance::{self, Finding};
+use crate::{output, root, target};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,30 +24,29 @@ pub fn findings(_scale: u64) -> Result<()> {
     let (before, tests) = (earlier_program()?, compiled_tests()?);
     let rows = conformance::findings(&std::fs::read_to_string(root().join("docs/findings.md"))?)?;
     let (mut table, mut silent) = (String::new(), Vec::new());
-    for (finding, name) in
-        rows.iter().flat_map(|(finding, names)| names.iter().map(move |name| (finding, name)))
-    {
+    for Finding { finding, test: name, words } in &rows {
         let executable = tests.get(name).with_context(|| format!("{name} is no compiled test"))?;
-        if let Some(failure) = failure(&here, &here, executable, name)? {
-            bail!("{name} fails with the program of this commit: {failure}");
+        if let Some(said) = failure(&here, &here, executable, name)? {
+            bail!("{name} fails with the program of this commit: {}", reason(&said));
         }
-        let failure = failure(&before, &here, executable, name)?;
-        println!("{name}: {}", failure.as_deref().unwrap_or("passes"));
+        let said = failure(&before, &here, executable, name)?;
+        let met = said.as_deref().map_or("**passes**".to_string(), reason);
+        println!("{name}: {met}");
         let number = finding.split('.').next().unwrap_or_default();
-        writeln!(table, "| {number} | `{name}` | {} |", failure.as_deref().unwrap_or("**passes**"))?;
-        if failure.is_none() {
-            silent.push(name.clone());
+        writeln!(table, "| {number} | `{name}` | {met} |")?;
+        if !said.is_some_and(|said| is_told(&said, words)) {
+            silent.push(format!("{name} ({met}) does not fail with {words:?}"));
         }
     }
     let page = format!(
         "# What new users found, tried again\n\nWritten by `cargo xtask battery findings`, commit {}. The tests that \
          [findings.md](../findings.md) names, run with the program of\ncommit {TRIED} in the place of this one: every one of \
-         them must fail there. With the program of this commit all of them pass.\n\n\
+         them must fail there, with the words that the page gives. With the\nprogram of this commit all of them pass.\n\n\
          | finding | test | fails at {TRIED} with |\n|---|---|---|\n{table}",
         commit()?
     );
     std::fs::write(results("findings.md")?, page)?;
-    ensure!(silent.is_empty(), "these tests pass with the program of {TRIED}: {}", silent.join(", "));
+    ensure!(silent.is_empty(), "with the program of {TRIED}:\n{}", silent.join("\n"));
     Ok(())
 }
 
@@ -89,7 +89,7 @@ fn compiled_tests() -> Result<BTreeMap<String, PathBuf>> {
     Ok(tests)
 }
 
-/// Runs one test with a program in the place of another; how it failed, if it did.
+/// Runs one test with a program in the place of another; what it said if it failed.
 fn failure(program: &Path, place: &Path, executable: &Path, name: &str) -> Result<Option<String>> {
     let script = r#"mount --bind "$0" "$1" && shift && exec "$@""#;
     let ran = Command::new("unshare")
@@ -112,9 +112,24 @@ fn failure(program: &Path, place: &Path, executable: &Path, name: &str) -> Resul
         Some(0) if is_one => Ok(None),
         Some(0) => bail!("{name} is not one test: {said}"),
         Some(124) => Ok(Some(format!("nothing within {SECONDS} s"))),
-        _ if is_one => Ok(Some(reason(&said))),
+        _ if is_one => Ok(Some(said)),
         code => bail!("{name} did not run ({code:?}): {said}"),
     }
+}
+
+/// What a test said from its panic on; all of it where it did not panic.
+fn panicked(said: &str) -> &str {
+    said.find("panicked at").map_or(said, |place| &said[place..])
+}
+
+/// What a command says of words that it does not know: a test that fails with it has not come to what it is about, unless the
+/// finding is that these words were missing.
+const SET_UP: [&str; 2] = ["unexpected argument", "unrecognized subcommand"];
+
+/// Whether a failure is the one that a finding tells: it says these words, and was not stopped before it came to them.
+fn is_told(said: &str, words: &str) -> bool {
+    let said = panicked(said);
+    said.contains(words) && !SET_UP.iter().any(|unknown| said.contains(unknown) && !words.contains(unknown))
 }
 
 /// What a test that failed said first, in one line of a table.
@@ -141,5 +156,17 @@ mod tests {
         // A panic without words is told by where it happened, not by the title of what follows.
         let said = "thread 'a' panicked at a.rs:1:2:\n\nstack backtrace:\n   0: a::fails\n";
         assert_eq!(reason(said), "`0: a::fails`");
+    }
+
+    #[test]
+    fn a_failure_in_setting_up_is_not_the_failure_that_was_found() {
+        let said =
+            |words: &str| format!("running 1 test\nsteps\nthread 'a' panicked at a.rs:1:2:\n{words}\n");
+        assert!(is_told(&said("the world was stepped 51000 times"), "the world was stepped"));
+        assert!(!is_told(&said("something else"), "the world was stepped"));
+        assert!(!is_told(&said("something else"), "steps"), "what it printed before is not its failure");
+        assert!(!is_told(&said("nothing kept: unexpected argument '--out'"), "nothing kept"));
+        assert!(is_told(&said("unexpected argument '--resume' found"), "unexpected argument '--resume'"));
+        assert!(!is_told(&said("unrecognized subcommand 'init'"), "unexpected argument"));
     }
 }
