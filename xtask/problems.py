@@ -5,12 +5,12 @@ Run it with: cargo xtask battery problems [--scale N]   (five seeds for every un
 
 Every seed goes the whole way: `bem solve` or `bem learn`, `bem export --format c`, a C compiler, and 10^5 fresh episodes that
 the program in `examples/` plays with the compiled policy. The mean of those is held against the optimum or the tuned rule of
-the example, and against the 95 % interval that BEM printed. What was measured with the same program is not measured again.
+the example, and against the 95 % interval that BEM printed. What was measured with the same program, script, examples, packages
+and compiler is not measured again.
 """
 import concurrent.futures
 import csv
 import ctypes
-import hashlib
 import json
 import math
 import statistics
@@ -28,6 +28,7 @@ import inventory_env  # noqa: E402
 import repair_table  # noqa: E402
 import retry_env  # noqa: E402
 import thermostat_env  # noqa: E402
+from kept import Kept, key  # noqa: E402
 
 EPISODES = 100_000
 FIRST_SEED = 1 << 40  # far from every seed that is learned or evaluated with
@@ -268,22 +269,15 @@ def row_of(name, problem, found, reference):
 def main():
     bem, commit, count, page = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     only = sys.argv[5:] or list(PROBLEMS)
-    program = hashlib.sha256(Path(bem).read_bytes()).hexdigest()[:16]
-    kept = page.parent.parent.parent / "target" / "battery" / f"problems-{program}.jsonl"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    done = {}
-    if kept.exists():
-        for line in kept.read_text().splitlines():
-            result = json.loads(line)
-            done[result["problem"], result["seed"]] = result
+    kept = Kept("problems", key(bem, [__file__, EXAMPLES], ["scikit-learn", "numpy"], ["cc"]))
+    done = {(result["problem"], result["seed"]): result for result in kept.read()}
     wanted = [(name, seed) for seed in range(1, count + 1) for name in only if (name, seed) not in done]
     with concurrent.futures.ProcessPoolExecutor(max_workers=1 if len(wanted) < 2 else 2) as pool:
         jobs = {pool.submit(measure, bem, name, seed, EPISODES): (name, seed) for name, seed in wanted}
         for job in concurrent.futures.as_completed(jobs):
             result = job.result()
             done[jobs[job]] = result
-            with open(kept, "a") as file:
-                file.write(json.dumps(result) + "\n")
+            kept.add(result)
             print(f"{result['problem']}, seed {result['seed']}: {result['value']:.4f} in {result['interval']}; "
                   f"{result['policy']}", flush=True)
     lines, failed, pooled, runs = [], [], 0, 0
