@@ -2,9 +2,10 @@
 //!
 //! `cargo xtask ladder choose FILE...` takes what `bem ladder --tried --measure --save FILE` wrote, pools the runs of every task,
 //! and writes crates/bem-teacher/src/chosen.rs; families that are not in it keep their rungs. `cargo xtask battery ladder` measures
-//! the chosen rungs with seeds that the commit names and writes docs/results/ladder.md. Clauses: GLE-5.
+//! the chosen rungs with seeds that the commit names and writes docs/results/ladder.md. `cargo xtask ladder page` renews the two
+//! tables of docs/ladder.md, which show the measurement that is shipped. Clauses: GLE-5.
 
-use crate::{output, root};
+use crate::{built_bem, output, root};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,10 +33,91 @@ const UNMEASURED: [&str; 1] = ["rulegrid"];
 pub fn ladder(words: &[&str]) -> Result<()> {
     match words {
         ["choose", files @ ..] if !files.is_empty() => choose(files),
+        ["page"] => page(&built_bem()?),
         _ => bail!(
-            "cargo xtask ladder choose FILE...: files that `bem ladder --tried --measure --save FILE` wrote"
+            "cargo xtask ladder choose FILE..., with files that `bem ladder --tried --measure --save FILE` wrote, or \
+             cargo xtask ladder page"
         ),
     }
+}
+
+/// The lines above the two tables of docs/ladder.md.
+const OF_FAMILIES: &str = "| family | rungs | R^2 | easiest | hardest | levels | Spearman |";
+const OF_RUNGS: &str = "| task | expected steps | measured: median | all runs |";
+
+/// Renews the two tables of docs/ladder.md from what `bem ladder` shows of the measurement that is shipped.
+fn page(program: &str) -> Result<()> {
+    let path = root().join("docs/ladder.md");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let text = replaced(&text, OF_FAMILIES, &table_of_families(&said(program, &["--stages", "8"])?)?)?;
+    let text = replaced(&text, OF_RUNGS, &table_of_rungs(&said(program, &[])?)?)?;
+    std::fs::write(&path, text).with_context(|| path.display().to_string())
+}
+
+/// A page with the rows of one of its tables replaced, which begins with these lines.
+fn replaced(page: &str, head: &str, rows: &str) -> Result<String> {
+    let begin = page.find(head).with_context(|| format!("docs/ladder.md has no table {head}"))?;
+    let end = page[begin..].find("\n\n").map_or(page.len(), |length| begin + length + 1);
+    let rule = format!("|{}", "---|".repeat(head.matches(" | ").count() + 1));
+    Ok(format!("{}{head}\n{rule}\n{rows}{}", &page[..begin], &page[end..]))
+}
+
+/// A number with a comma before every three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if 0 < place && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The median steps of a rung.
+fn median_of(rung: &Value) -> String {
+    match rung["measured"].as_u64() {
+        Some(steps) => grouped(steps),
+        None if rung["runs"].is_null() => "-".to_string(),
+        None => "unsolved".to_string(),
+    }
+}
+
+fn table_of_families(families: &[Value]) -> Result<String> {
+    let mut text = String::new();
+    for family in families {
+        let rungs = family["rungs"].as_array().context("a family has rungs")?;
+        let (name, fit) = (name_of(family)?, family["r_squared"].as_f64().context("a family has a fit")?);
+        let is_measured = rungs.iter().all(|rung| !rung["runs"].is_null());
+        let ends = [rungs.first(), rungs.last()].map(|rung| match rung {
+            Some(rung) if is_measured => median_of(rung),
+            _ => "-".to_string(),
+        });
+        let levels = family["levels"].as_u64().map_or("-".to_string(), |levels| levels.to_string());
+        let spearman = match family["spearman"].as_f64() {
+            Some(spearman) => format!("{spearman:.3}"),
+            None if is_measured => "flat".to_string(),
+            None => "not measured".to_string(),
+        };
+        let [easiest, hardest] = ends;
+        let count = rungs.len();
+        writeln!(text, "| {name} | {count} | {fit:.3} | {easiest} | {hardest} | {levels} | {spearman} |")?;
+    }
+    Ok(text)
+}
+
+fn table_of_rungs(families: &[Value]) -> Result<String> {
+    let mut text = String::new();
+    for rung in families.iter().filter_map(|family| family["rungs"].as_array()).flatten() {
+        let task = rung["task"].as_str().context("a rung has a task")?;
+        let expected = rung["difficulty"].as_f64().context("a rung has a difficulty")?.exp2().round() as u64;
+        let run = |run: &Value| run.as_u64().map_or("-".to_string(), |steps| steps.to_string());
+        let runs: Vec<String> = rung["runs"].as_array().into_iter().flatten().map(run).collect();
+        let runs = if runs.is_empty() { "-".to_string() } else { runs.join(", ") };
+        writeln!(text, "| `{task}` | {} | {} | {runs} |", grouped(expected), median_of(rung))?;
+    }
+    Ok(text)
 }
 
 /// What `bem ladder` says of all families, as JSON.

@@ -2,9 +2,12 @@
 
 use crate::files;
 use anyhow::{Result, anyhow};
+use bem_games::catalog;
 use bem_games::compose::TaskTree;
+use bem_games::game::Settings;
 use bem_teacher::order::{GROUP_MAX, median};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What `bem ladder --measure --save` wrote when this build was made.
@@ -85,12 +88,14 @@ impl Measurements {
 
     /// All runs of this task together; none if there are none.
     pub fn of(&self, tree: &TaskTree) -> Option<Measurement> {
+        let asked = complete(tree.name(), tree.settings());
         let fits = |row: &&Value| {
-            let param = |name: &str| match &row["params"][name] {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            row["task"] == tree.name() && tree.settings().iter().all(|(name, value)| param(name) == *value)
+            let given = || params_of(row);
+            row["task"] == tree.name()
+                && match &asked {
+                    Some(asked) => complete(tree.name(), &given()).as_ref() == Some(asked),
+                    None => given() == *tree.settings(),
+                }
         };
         let rows: Vec<&Value> = self.rows.iter().filter(fits).collect();
         let mut steps: Vec<Option<u64>> = rows.iter().filter_map(|row| steps_of(row)).flatten().collect();
@@ -100,6 +105,18 @@ impl Measurements {
         let budget = rows.iter().filter_map(|row| row["budget"].as_u64()).max().unwrap_or(longest + 1);
         (!steps.is_empty()).then_some(Measurement { budget, steps })
     }
+}
+
+/// The settings of one line as texts.
+fn params_of(row: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+    let params = row["params"].as_object().into_iter().flatten();
+    params.map(|(name, value)| (name.clone(), text(value))).collect()
+}
+
+/// All settings of a family's task, those at their defaults too; none if no family has this name and these settings.
+fn complete(name: &str, texts: &BTreeMap<String, String>) -> Option<Settings> {
+    catalog::settings(catalog::family(name).ok()?, texts).ok()
 }
 
 /// The steps of one line: a number, nothing, or a list of these.
@@ -134,6 +151,20 @@ mod tests {
         assert_eq!(median("parity{n=8}"), Some(200));
         assert_eq!(median("parity{n=9}"), None);
         assert_eq!(of(&rows, "parity{n=4}").expect("measured").censored(), [90, 70, 91]);
+    }
+
+    #[test]
+    fn a_row_counts_for_the_same_complete_settings_only() {
+        let row = |params: &str, steps: u32| {
+            format!(r#"{{"task":"sorting","params":{{"key_bits":"1",{params}}},"steps_to_99":{steps}}}"#)
+        };
+        let noisy = row(r#""keys":"3","noise":"30""#, 169);
+        let rows = [noisy.clone(), row(r#""keys":3"#, 85), row(r#""keys":"3","noise":"0""#, 87)].join("\n");
+        let steps = |text: &str| of(&rows, text).map(|measurement| measurement.steps);
+        assert_eq!(steps("sorting{key_bits=1,keys=3}"), Some(vec![Some(85), Some(87)]));
+        assert_eq!(steps("sorting{key_bits=1,keys=3,noise=0}"), Some(vec![Some(85), Some(87)]));
+        assert_eq!(steps("sorting{key_bits=1,keys=3,noise=30}"), Some(vec![Some(169)]));
+        assert_eq!(of(&noisy, "sorting{key_bits=1,keys=3}"), None);
     }
 
     #[test]
