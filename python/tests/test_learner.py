@@ -337,6 +337,7 @@ def test_wrong_arguments_are_named():
         "horizon is 0": lambda: bem.Learner(env, horizon=0),
         "reward_range": lambda: bem.Learner(env, reward_range=(1, 0)),
         "configuration: ": lambda: bem.Learner(env, config={"no_such": 1}),
+        "allowed is \"directory\"": lambda: bem.Learner(env, config={"router": "hamming"}),
         "total_timesteps is -1": lambda: bem.Learner(env).learn(-1),
         "shape": lambda: bem.Learner(env).predict([1, 0]),
         "out of its space": lambda: bem.Learner(env).predict([2, 0, 0, 0]),

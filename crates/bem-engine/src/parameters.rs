@@ -7,7 +7,7 @@ use bem_base::environment::Shape;
 use bem_learn::index::Parameters;
 use bem_learn::linear_scheduler::LinearParameters;
 use bem_learn::schedule::Scheduler;
-use bem_machine::config::{GenesisConfig, RouterKind, SchedulerKind};
+use bem_machine::config::{ConfigError, GenesisConfig, RouterKind, SchedulerKind};
 use bem_machine::family::{Family, FamilyError, learning_parameters};
 use bem_synth::experience::EXPERIENCE_STEPS_MAX;
 use bem_synth::propose;
@@ -20,12 +20,28 @@ use bem_teacher::teacher::TeacherConfig;
 // The configuration names the largest log as a number of its own: its room does not see the log's.
 const _: () = assert!(EXPERIENCE_STEPS_MAX == 262_144);
 
-/// What a configuration asks for that no run does, and what to use instead: one line, or nothing.
-pub fn idle_in_runs(config: &GenesisConfig) -> Option<&'static str> {
-    (config.router == RouterKind::Hamming).then_some(
-        "router cannot be \"hamming\" in a run: the pool of a world has at most 16 experts, all of which are candidates of every \
-         step, so that a search would change nothing; use router = \"directory\", or leave it out",
-    )
+/// Why a text is no configuration of a run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunConfigError {
+    /// No configuration at all.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A router that no run asks.
+    #[error(
+        "router cannot be \"hamming\" in a run: allowed is \"directory\". Candidates are searched among the experts of a pool, and \
+         in the world of a run each turn says who acts, so that a search would change nothing; use router = \"directory\", or leave it \
+         out"
+    )]
+    Router,
+}
+
+/// Reads the configuration of a run: every command and every language that starts one reads it here.
+pub fn read(text: &str) -> Result<GenesisConfig, RunConfigError> {
+    let config = GenesisConfig::from_toml(text)?;
+    match config.router {
+        RouterKind::Directory => Ok(config),
+        RouterKind::Hamming => Err(RunConfigError::Router),
+    }
 }
 
 /// Whether a machine of this configuration can hold a world of this shape; the error names the bound.
@@ -97,5 +113,20 @@ pub fn scheduler(config: &GenesisConfig) -> Scheduler {
         SchedulerKind::Activities => Scheduler::activities(plain),
         SchedulerKind::Linear => Scheduler::linear(linear),
         SchedulerKind::Schedules => Scheduler::schedules(plain, config.schedule_block),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The control is the other router; what is wrong with a file itself is said as ever.
+    #[test]
+    fn a_router_that_no_run_asks_is_refused_where_configurations_of_runs_are_read() {
+        let error = read("router = \"hamming\"\n").unwrap_err();
+        assert_eq!(error, RunConfigError::Router);
+        assert!(error.to_string().contains("allowed is \"directory\""), "{error}");
+        assert!(read("router = \"directory\"\n").is_ok());
+        assert!(read("nothing = 1\n").unwrap_err().to_string().contains("there is no parameter \"nothing\""));
     }
 }

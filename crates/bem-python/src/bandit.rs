@@ -12,8 +12,8 @@ use bem_base::fixed::Fixed;
 use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::plain::plain;
 use bem_base::prng::{Prng, mix};
+use bem_engine::parameters;
 use bem_engine::serving::{Acting, Begun, Searching, Settled, settings_of};
-use bem_machine::config::GenesisConfig;
 use bem_machine::turn::{Odds, Turn};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
@@ -147,8 +147,7 @@ impl Bandit {
             return_max: i64::from(high),
             fields,
         };
-        let config =
-            GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
+        let config = parameters::read(config).map_err(|error| refused(format!("configuration: {error}")))?;
         let floor = Fixed::from_raw((floor * WHOLE).round() as i64);
         let (searching, round) =
             Searching::open(&shape, settings_of(&config, seed), floor, &[]).map_err(refused)?;

@@ -18,12 +18,12 @@ use bem_data::grid::{quantiles, uniform};
 use bem_engine::climb::{Climb, UnitResult};
 use bem_engine::journal::{Journal, RunConditions};
 use bem_engine::learner::{Repetition, Settings};
+use bem_engine::parameters;
 use bem_engine::session as engine;
 use bem_ledger::audit::{AuditVerdict, audit};
 use bem_ledger::checkpoint::Signer;
 use bem_ledger::log::{LogOptions, store_blob};
 use bem_ledger::store::MemoryStore;
-use bem_machine::config::GenesisConfig;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -176,8 +176,7 @@ impl Session {
         name: String,
         rules: Option<Py<Rules>>,
     ) -> PyResult<Session> {
-        let config =
-            GenesisConfig::from_toml(config).map_err(|error| refused(format!("configuration: {error}")))?;
+        let config = parameters::read(config).map_err(|error| refused(format!("configuration: {error}")))?;
         let settings = Settings { seed, budget: engine::BUDGET, config: Arc::new(config) };
         let mut world = open_world(world, declared.map(Declared::shape).transpose()?, repeats, rules)?;
         let session = engine::Session::new(world.get(), settings).map_err(refused)?;

@@ -6,7 +6,7 @@ use super::Answer;
 use super::fit::{WIDTH, wrapped};
 use crate::files;
 use anyhow::{Context, Result, bail};
-use bem_engine::parameters::idle_in_runs;
+use bem_engine::parameters;
 use bem_machine::config::{Entry, GenesisConfig};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -123,12 +123,7 @@ fn fitted(toml: &str) -> String {
 
 /// Reads and checks a configuration file; what no run does is refused.
 fn load(file: &Path) -> Result<GenesisConfig> {
-    let config = GenesisConfig::from_toml(&files::read_text(file)?)
-        .with_context(|| format!("configuration {}", file.display()))?;
-    match idle_in_runs(&config) {
-        Some(idle) => bail!("configuration {}: {idle}", file.display()),
-        None => Ok(config),
-    }
+    parameters::read(&files::read_text(file)?).with_context(|| format!("configuration {}", file.display()))
 }
 
 fn to_json(config: &GenesisConfig) -> Value {

@@ -6,6 +6,7 @@
 use super::histories::PLAN;
 use crate::cli::config::ConfigFile;
 use anyhow::{Context as _, Result, bail};
+use bem_engine::parameters;
 use bem_machine::config::GenesisConfig;
 use bem_pipeline::PipelineError;
 use bem_pipeline::domain::{DOMAINS, families_of};
@@ -222,8 +223,7 @@ impl Kept {
 
     fn parameters(&self) -> Result<Arc<GenesisConfig>> {
         let Some(text) = &self.configuration else { return Ok(Arc::default()) };
-        let config =
-            GenesisConfig::from_toml(text).with_context(|| format!("the configuration in {PLAN}"))?;
+        let config = parameters::read(text).with_context(|| format!("the configuration in {PLAN}"))?;
         Ok(Arc::new(config))
     }
 
