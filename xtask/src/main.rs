@@ -6,6 +6,7 @@ mod conformance;
 mod dependencies;
 mod ladder;
 mod python;
+mod results;
 mod tidy;
 mod tools;
 mod wheel;
@@ -24,8 +25,9 @@ cargo xtask ci        lint and test: what runs before a change lands
 cargo xtask bench     micro-benchmarks with ratios to their floors, and instruction counts
 cargo xtask count     instructions a step early and late in a run, beside a busy tool bus and beside people's questions, with valgrind: [--full]
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
-cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...
+cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...; renew the tables of docs/ladder.md: page
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
+cargo xtask results   a page that one benchmark prints, docs/results/NAME.md: threads or pacing
 cargo xtask static    build bem without shared libraries, for base images, and try it inside one: target/static
 cargo xtask golden    renew the golden playthroughs, golden/formats, docs/config.md and the roles of docs/security.md; the commit must say why
 cargo xtask words     renew docs/words.md, the type names with more than one meaning
@@ -54,6 +56,7 @@ fn chore(words: &[&str]) -> Result<()> {
         ["count", rest @ ..] => count_instructions(rest),
         ["compare", rest @ ..] => compare::compare(rest),
         ["ladder", rest @ ..] => ladder::ladder(rest),
+        ["results", rest @ ..] => results::results(rest),
         ["battery", rest @ ..] => battery::run_battery(rest),
         ["static"] => build_static(),
         ["golden"] => golden(),

@@ -184,6 +184,17 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     Ok(if missed.is_empty() { Answer::Yes } else { Answer::No })
 }
 
+/// Yes if a figure is what was asked for; a miss is said beside the output.
+fn answer_to(measurement: &Measurement) -> Answer {
+    match measurement.missed() {
+        None => Answer::Yes,
+        Some(missed) => {
+            note!("bem: missed: {missed}");
+            Answer::No
+        }
+    }
+}
+
 fn select<'a>(registry: &[&'a Benchmark], names: &[String]) -> anyhow::Result<Vec<&'a Benchmark>> {
     let matches = |benchmark: &Benchmark, name: &str| benchmark.name == name || benchmark.area == name;
     if let Some(unknown) = names.iter().find(|name| !registry.iter().any(|entry| matches(entry, name))) {

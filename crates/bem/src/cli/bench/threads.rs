@@ -2,9 +2,10 @@
 //!
 //! This very program runs as it always does, with its history, its report and its baselines, in a folder that is thrown away.
 //! Numbers of threads take turns, and the least time of each counts: the machine may be busy with something else. What both
-//! have worked, in seconds of the processor, shows how much was begun ahead of its turn and not needed. Clauses: SCC-15.
+//! have worked, in seconds of the processor, shows how much was begun ahead of its turn and not needed. Two threads may take 0.65 of the time of
+//! one, or the answer is no. `cargo xtask results threads` writes docs/results/threads.md. Clauses: SCC-15.
 
-use super::{Benchmark, Measurement, measure};
+use super::{Benchmark, Measurement, answer_to, measure};
 use crate::cli::Answer;
 use crate::interrupt;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -27,6 +28,8 @@ const SEED: u64 = 1;
 const THREADS: [usize; 2] = [1, 2];
 /// Times that each number of threads has its turn, in a report of its own.
 const TRIALS: usize = 3;
+/// Two threads take at most so many times the seconds of one.
+const RATIO_MOST: f64 = 0.65;
 
 /// What one number of threads took, at least.
 #[derive(Clone, Debug)]
@@ -104,6 +107,7 @@ fn processor() -> f64 {
 fn measurement(runs: &[Run]) -> Measurement {
     let [one, two] = runs else { unreachable!("two numbers of threads") };
     Measurement::new("threads", two.seconds, "s", one.seconds, "one thread, the same history")
+        .at_most(RATIO_MOST)
         .with("processor", two.processor)
         .with("processor_of_one", one.processor)
         .with("rungs", one.rungs as f64)
@@ -114,18 +118,34 @@ pub fn report(json: bool) -> Result<Answer> {
     interrupt::listen();
     let runs = runs(TRIALS)?;
     let bench = measurement(&runs);
+    let answer = answer_to(&bench);
     if json {
         say!("{}", json!({ "machine": measure::machine(), "benches": [bench.to_json()] }));
-        return Ok(Answer::Yes);
+        return Ok(answer);
     }
     say!(
-        "{STEPS} steps over all families, seed {SEED}, {} rungs solved; least of {TRIALS} runs.",
-        runs[0].rungs
+        "{STEPS} steps over all families, seed {SEED}, {} rungs solved; the least of {TRIALS} runs each, on {}.\n",
+        runs[0].rungs,
+        measure::machine()
     );
-    say!("threads  seconds  processor  history");
+    say!("| threads | seconds | seconds of the processor | history |");
+    say!("|---|---|---|---|");
     for run in &runs {
-        say!("{:>7}  {:>7.2}  {:>9.2}  {}", run.threads, run.seconds, run.processor, run.head);
+        say!("| {} | {:.2} | {:.2} | `{}` |", run.threads, run.seconds, run.processor, run.head);
     }
-    say!("two threads take {:.2} of the time of one", bench.ratio());
-    Ok(Answer::Yes)
+    say!("\nTwo threads take {:.2} of the time of one (asked: at most {RATIO_MOST}).", bench.ratio());
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_threads_that_save_less_than_asked_for_are_a_miss() {
+        let took = |threads, seconds| Run { threads, seconds, processor: 1.0, head: String::new(), rungs: 1 };
+        let missed = |two| measurement(&[took(1, 10.0), took(2, two)]).missed();
+        assert_eq!(missed(6.5), None);
+        assert!(missed(6.6).is_some());
+    }
 }
