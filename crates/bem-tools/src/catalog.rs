@@ -323,11 +323,6 @@ impl Catalog {
         self.kinds.get(self.kind_slots.slot(id).ok()? as usize)
     }
 
-    /// The place of a kind.
-    pub fn kind_slot(&self, id: ObjectId) -> Option<usize> {
-        self.kind_slots.slot(id).ok().map(|slot| slot as usize)
-    }
-
     /// The role of a kind.
     pub fn role(&self, id: ObjectId) -> Option<Role> {
         let flags = self.kind(id)?.role_flags;

@@ -4,7 +4,7 @@
 //! practised least, `ask` makes the TEACH request and logs it. `choose` runs only because its Hoare conditions were shown: that
 //! it never leaves its page and names a band that there is. Page 0 passes numbers from one to the next; the published tables
 //! are read-only. All of it is a function of what the family's chain holds. Must not know what is learned.
-//! Clauses: ISA-1 to ISA-6, SCC-5, SCC-6, VM-12, MEM-2; decision D-152.
+//! Clauses: ISA-1 to ISA-4, ISA-6, SCC-6, VM-12, MEM-2; decision D-152.
 
 use bem_base::encode::Writer;
 use bem_isa::assemble::assemble;

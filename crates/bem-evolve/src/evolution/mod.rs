@@ -35,7 +35,7 @@ use crate::improvement::interleaved::Earlier;
 use crate::improvement::{Account, AlphaLedger};
 use crate::patch::{Change, Patch, Subject};
 use crate::propose::{Notebook, Proposal, patch};
-use crate::queue::{PatchQueue, PatchStatus, QueueCounts, QueueError};
+use crate::queue::{PatchQueue, PatchStatus, QueueError};
 use crate::rollout::Rollout;
 use crate::score::PoxState;
 use crate::verify::{AcceptedPatch, EvidenceKind, Improvement, Refusal, Verified, accept, verify};
@@ -167,11 +167,6 @@ impl Evolution {
     /// Numbers up to this one are used elsewhere: the next patch gets a later one.
     pub fn number_after(&mut self, latest: u64) {
         self.serial = self.serial.max(latest);
-    }
-
-    /// What has happened in the queue.
-    pub fn queue_counts(&self) -> QueueCounts {
-        self.queue.counts()
     }
 
     /// Patches that wait.

@@ -480,7 +480,7 @@ fn what_waits_for_a_structure_that_has_changed_is_obsolete() {
     let decided = bench.evolution.advance(&mut bench.machine, &surroundings);
     assert!(matches!(decided, Advance::Decided(record) if record.is_applied()));
     assert_eq!(bench.evolution.advance(&mut bench.machine, &surroundings), Advance::Idle);
-    assert_eq!((bench.evolution.queue_counts().obsolete, bench.evolution.backlog()), (1, 0));
+    assert_eq!((bench.evolution.queue.counts().obsolete, bench.evolution.backlog()), (1, 0));
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub const NOTES_MAX: usize = 1_024;
 /// Notes of one family's proposers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notebook {
+    /// Changes that were refused. They are part of every saved state; no proposer reads them.
     refused: BTreeSet<Digest>,
     smallest: BTreeSet<u32>,
 }
@@ -26,11 +27,6 @@ impl Notebook {
             self.refused.clear();
         }
         self.refused.insert(digest_of(change));
-    }
-
-    /// Whether this very change was refused before.
-    pub fn was_refused(&self, change: &Change) -> bool {
-        self.refused.contains(&digest_of(change))
     }
 
     /// Notes that nothing smaller was found for the expert with this identifier.
