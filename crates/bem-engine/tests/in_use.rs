@@ -49,7 +49,7 @@ fn config(families: &[&str], stages: usize, unit_steps: u64, scheduler: Schedule
 fn a_small_run_uses_what_the_specification_names() {
     let (climb, report) = run(config(&["parity", "compare"], 4, 2_000, SchedulerKind::Paced), 12_000);
     for (name, count) in KIND_NAMES.iter().zip(report.kinds) {
-        // Nothing changes in these worlds (tests/resets.rs has one that does), and there are neither tools nor people.
+        // Nothing changes in these two families (tests/resets.rs has a world that does, and `nonstationary_bandit` is another), and there are neither tools nor people.
         let is_absent = ["reset", "tool_call", "human_task", "input"].contains(name);
         assert_eq!(0 < count, !is_absent, "{name}: {count}");
     }
