@@ -10,16 +10,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Words that say less than the words of the field: planner, fitted values, finite-state memory, incumbent, posterior draw.
+/// How words begin that say less than the words of the field: planner, fitted values, finite-state memory, incumbent, posterior
+/// draw, repeated action, invalid.
 const PRIVATE: [&str; 7] = [
     "prosp\u{65}ct",
     "outl\u{6f}ok",
     "foresi\u{67}ht",
     "recoll\u{65}ct",
-    "ling\u{65}ring",
+    "ling\u{65}r",
     "wil\u{64}",
     "fl\u{79}",
 ];
+/// A word of the field that begins like one of them.
+const PLAIN: &str = "wil\u{64}card";
 /// A word that has its plain use in sentences, and must not be the name of a type.
 const PRIVATE_TYPE: &str = "han\u{64}";
 /// How the heading of a checked list in CONTRIBUTING.md begins.
@@ -33,31 +36,61 @@ struct Meaning {
     sentence: String,
 }
 
-/// Sources that are no tests, with their names below the root.
-fn sources(root: &Path) -> Result<Vec<(String, String)>> {
-    let is_test =
-        |name: &str| name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("testing.rs");
+/// Sources with their names below the root.
+fn all_sources(root: &Path) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for path in files(root, &[".rs"])? {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        if !is_test(&name) && (name.starts_with("crates/") || name.starts_with("xtask/")) {
+        if name.starts_with("crates/") || name.starts_with("xtask/") {
             found.push((name, std::fs::read_to_string(&path)?));
         }
     }
     Ok(found)
 }
 
-/// The name of the type that a line begins to define.
+/// Those that are no tests.
+fn sources(root: &Path) -> Result<Vec<(String, String)>> {
+    let is_test =
+        |name: &str| name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("testing.rs");
+    Ok(all_sources(root)?.into_iter().filter(|(name, _)| !is_test(name)).collect())
+}
+
+/// The name that a text begins with, if it is one of a type.
+fn type_name(text: &str) -> Option<&str> {
+    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let name = &text[..end];
+    name.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(name)
+}
+
+/// The name of the type that a line begins to define: a structure, an enumeration, a trait, another name of a type (those of
+/// an `impl` are indented and have no meaning of their own), or an enumeration that a macro makes of `Name, "what it is", {`.
 fn defined(line: &str) -> Option<&str> {
-    let line = line.trim_start();
+    let (is_indented, line) = (line.starts_with(' '), line.trim_start());
+    if let Some(name) = type_name(line)
+        && line[name.len()..].starts_with(", \"")
+        && line.ends_with("\", {")
+    {
+        return Some(name);
+    }
     let line = match line.strip_prefix("pub") {
         Some(rest) => rest.split_once(' ')?.1,
         None => line,
     };
-    let rest = ["struct ", "enum ", "trait "].iter().find_map(|word| line.strip_prefix(word))?;
-    let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
-    let name = &rest[..end];
-    name.starts_with(|letter: char| letter.is_ascii_uppercase()).then_some(name)
+    let words: &[&str] =
+        if is_indented { &["struct ", "enum ", "trait "] } else { &["struct ", "enum ", "trait ", "type "] };
+    type_name(words.iter().find_map(|word| line.strip_prefix(word))?)
+}
+
+/// The first sentence at the head of a file: what it is for.
+fn head(lines: &[&str]) -> String {
+    let comment: Vec<&str> = lines.iter().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+    first_sentence(&comment.join(" "))
+}
+
+/// A text up to its first stop.
+fn first_sentence(text: &str) -> String {
+    let end = text.find(". ").or_else(|| text.find("; ")).unwrap_or(text.len());
+    text[..end].trim_end_matches('.').replace('|', "\\|")
 }
 
 /// The first sentence of the comment that ends above this line.
@@ -68,9 +101,7 @@ fn sentence(lines: &[&str], line: usize) -> String {
         .filter_map(|line| line.strip_prefix("///"))
         .collect();
     comment.reverse();
-    let text = comment.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-    let end = text.find(". ").or_else(|| text.find("; ")).unwrap_or(text.len());
-    text[..end].trim_end_matches('.').replace('|', "\\|")
+    first_sentence(&comment.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "))
 }
 
 /// The page of all type names that are defined more than once.
@@ -82,7 +113,11 @@ fn page(root: &Path) -> Result<String> {
         let end = lines.iter().position(|line| line.trim() == "#[cfg(test)]").unwrap_or(lines.len());
         for (number, line) in lines[..end].iter().enumerate() {
             if let Some(name) = defined(line) {
-                let meaning = Meaning { place: place.clone(), sentence: sentence(&lines, number) };
+                let sentence = match sentence(&lines, number) {
+                    none if none.is_empty() => format!("of: {}", head(&lines)),
+                    sentence => sentence,
+                };
+                let meaning = Meaning { place: place.clone(), sentence };
                 types.entry(name.to_string()).or_default().push(meaning);
             }
         }
@@ -90,9 +125,11 @@ fn page(root: &Path) -> Result<String> {
     types.retain(|_, meanings| 1 < meanings.len());
     let mut text = String::from(
         "# Type names with more than one meaning\n\n\
-         Written by `cargo xtask words` from the sentence above each definition; lint fails when it is out of date. A name\n\
-         alone is that of its room: two rooms may use the same plain word of the field, and no file imports both. Types\n\
-         without a sentence are seen in their own file only. [The glossary](glossary.md) has the words of the whole project.\n\n\
+         Written by `cargo xtask words` from the sentence above each definition; lint fails when it is out of date. Where a type\n\
+         has no sentence of its own, the row says `of:` and what its file is for. Most of these types are private to one file,\n\
+         such as the state of one game or the row of one table, and are named by the plain word: the path tells them apart. A\n\
+         file that needs two of one name writes one of them with its path, or renames it where it is imported.\n\
+         [The glossary](glossary.md) has the words of the whole project.\n\n\
          | name | where | what it is there |\n|---|---|---|\n",
     );
     for (name, meanings) in &types {
@@ -145,18 +182,29 @@ fn check_private(root: &Path) -> Result<()> {
             );
         }
     }
-    for (name, text) in sources.iter().chain(&pages) {
-        let known = parts(text);
-        if let Some(word) = PRIVATE.iter().find(|word| known.contains(**word)) {
-            // The names of random streams are part of every history and stay as they are.
-            let is_stream = |line: &str| line.contains("Prng::stream");
-            let place = text.lines().position(|line| parts(line).contains(*word) && !is_stream(line));
-            if let Some(place) = place {
-                bail!("{name}:{}: {word:?} is a private word: docs/glossary.md has the field's", place + 1);
+    let mut found = Vec::new();
+    for (name, text) in all_sources(root)?.iter().chain(&pages) {
+        for (place, line) in text.lines().enumerate() {
+            if let Some(word) = private_in(line) {
+                found.push(format!("{name}:{}: {word:?}", place + 1));
             }
         }
     }
+    ensure!(
+        found.is_empty(),
+        "private words, for which docs/glossary.md has the field's:\n  {}",
+        found.join("\n  ")
+    );
     Ok(())
+}
+
+/// A private word of a line, in any form of it. The names of random streams are part of every history and stay as they are.
+fn private_in(line: &str) -> Option<String> {
+    if line.contains("Prng::stream") {
+        return None;
+    }
+    let is_private = |word: &String| word != PLAIN && PRIVATE.iter().any(|stem| word.starts_with(stem));
+    parts(line).into_iter().find(is_private)
 }
 
 /// Every list of CONTRIBUTING.md names just the files in which its example stands as a word.
@@ -223,7 +271,23 @@ mod tests {
         assert_eq!(sentence(&lines, 3), "A gate");
         assert_eq!(defined("    let structure = 1;"), None);
         assert_eq!(defined("pub fn trait_of() {"), None);
+        assert_eq!(defined("pub type Place = (u16, u16);"), Some("Place"));
+        assert_eq!(defined("    type Item = u16;"), None);
+        assert_eq!(defined("    EntryStatus, \"status of an entry\", {"), Some("EntryStatus"));
+        assert_eq!(defined("    Split => \"SPLIT\", {"), None);
+        assert_eq!(head(&["//! What it is. More", "//! of it.", "use x;"]), "What it is");
         assert!(parts("OldWord and other_word").is_superset(&parts("old word other")));
         assert!(has_word("use Gate;", "Gate") && !has_word("Gateway", "Gate"));
+    }
+
+    #[test]
+    fn private_words_are_found_in_every_form_but_not_in_the_names_of_streams() {
+        let forms = ["ing", "ed", "S_MAX"].map(|end| format!("{}{end}", PRIVATE[4]));
+        assert!(forms.iter().all(|form| private_in(&format!("let old_{form} = 1;")).is_some()));
+        assert!(
+            private_in(&format!("struct {}{};", PRIVATE[4][..1].to_uppercase(), &PRIVATE[4][1..])).is_some()
+        );
+        assert_eq!(private_in(&format!("Prng::stream(1, \"{}\")", PRIVATE[0])), None);
+        assert_eq!(private_in(&format!("a {PLAIN} matches all")), None);
     }
 }

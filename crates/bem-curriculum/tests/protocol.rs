@@ -92,10 +92,10 @@ fn drifting(hazards: u32, chance_milli: u32) -> ProtocolConfig {
 
 #[test]
 fn a_noisy_grid_needs_the_step_and_a_noisier_one_escalates() {
-    let mut wild = Run::new(drifting(8, 600), AgentConfig::default(), 42).unwrap();
-    let (_, consolidate, trained) = train(&mut wild);
+    let mut drifting_run = Run::new(drifting(8, 600), AgentConfig::default(), 42).unwrap();
+    let (_, consolidate, trained) = train(&mut drifting_run);
     assert_eq!((trained, consolidate), (Trained::Escalate, None));
-    assert!(wild.threshold_step_used());
+    assert!(drifting_run.threshold_step_used());
     let stepped = (42..50).any(|seed| {
         let mut noisy = Run::new(drifting(3, 300), AgentConfig::default(), seed).unwrap();
         let first = noisy.warm_up();
@@ -249,5 +249,5 @@ fn bad_configurations_do_not_start() {
     assert!(message.starts_with("waypoints cannot be 0"), "{message}");
     let message = refuse(ProtocolConfig { probe_every: 0, ..ProtocolConfig::default() });
     assert!(message.starts_with("probe_every cannot be 0"), "{message}");
-    assert!(Arm::parse("wild").unwrap_err().to_string().contains("emergent, forced_low"));
+    assert!(Arm::parse("other").unwrap_err().to_string().contains("emergent, forced_low"));
 }

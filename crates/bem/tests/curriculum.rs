@@ -27,8 +27,8 @@ fn three_seeds_pass_and_give_the_same_manifest_twice() {
 fn starved_controls_and_the_pilot_have_commands_of_their_own() {
     assert_eq!(curriculum(&["starve", "--seeds", "42"]).status.code(), Some(0));
     assert_eq!(curriculum(&["pilot", "--seeds", "42"]).status.code(), Some(0));
-    let wild = curriculum(&["probe-env", "--seeds", "42", "--hazards", "8", "--drift", "600"]);
-    assert!(String::from_utf8(wild.stdout).unwrap().contains("ESCALATE"));
+    let drifting = curriculum(&["probe-env", "--seeds", "42", "--hazards", "8", "--drift", "600"]);
+    assert!(String::from_utf8(drifting.stdout).unwrap().contains("ESCALATE"));
     let frames = String::from_utf8(curriculum(&["render", "--ticks", "2"]).stdout).unwrap();
     assert!(frames.contains("latch") && frames.contains('@'));
 }
@@ -62,7 +62,7 @@ fn ctrl_c_ends_after_the_seed_under_way_and_keeps_what_there_is() {
 fn wrong_set_ups_are_refused_in_one_line() {
     for (arguments, wanted) in [
         (&["run", "--waypoints", "0"][..], "waypoints cannot be 0"),
-        (&["render", "--arm", "wild"], "arm cannot be wild"),
+        (&["render", "--arm", "other"], "arm cannot be other"),
         (&["probe-env", "--interval", "0"], "drift interval cannot be 0"),
     ] {
         let output = curriculum(arguments);

@@ -84,7 +84,7 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// What a patch changes.
+    /// What a patch changes, as it is stored: the numbers are those of `bem-evolve`, which the ledger does not see.
     PatchKind, "patch kind", {
         /// Takes an expert out.
         Retire = 0,
@@ -110,7 +110,7 @@ stored_enum! {
 }
 
 stored_enum! {
-    /// Where a patch stands.
+    /// Where a patch stands, as it is stored.
     PatchStatus, "patch status", {
         /// Proposed.
         Pending = 0,

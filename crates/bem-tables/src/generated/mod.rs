@@ -108,11 +108,11 @@ pub struct Column {
     played: Vec<Played>,
 }
 
-/// The columns of a kind.
-pub type Kind = (WorldKind, Vec<Column>);
+/// A kind of worlds with its columns, one for every player.
+pub type KindColumns = (WorldKind, Vec<Column>);
 
 /// The share of what the learner alone earns that the service earns, over all worlds of these kinds.
-pub fn served_share(kinds: &[Kind]) -> f64 {
+pub fn served_share(kinds: &[KindColumns]) -> f64 {
     let sum = |is_served: bool| -> f64 {
         let columns = kinds.iter().flat_map(|(_, columns)| columns);
         let wanted = columns.filter(|column| (column.name == SERVED) == is_served);
@@ -301,7 +301,7 @@ impl Column {
 }
 
 /// A kind and everybody who played it.
-pub fn to_json((kind, columns): &Kind) -> Value {
+pub fn to_json((kind, columns): &KindColumns) -> Value {
     named_json(kind.name(), kind.about(), columns)
 }
 
@@ -324,7 +324,7 @@ pub struct Compared {
 
 impl Compared {
     /// On this kind.
-    pub fn of((kind, columns): &Kind) -> Compared {
+    pub fn of((kind, columns): &KindColumns) -> Compared {
         let is_peer = |column: &&Column| peers::NAMES.contains(&column.name.as_str());
         let best = columns.iter().filter(is_peer).map(Column::median).fold(f64::MIN, f64::max);
         Compared { kind: kind.name(), ours: columns[0].median(), best }

@@ -40,14 +40,14 @@ const RETURN_MAX: i64 = 1 << 40;
 /// Steps back that are searched for tries within the episode.
 const LOOK_BACK: usize = 256;
 
-/// Of so many episodes in worlds that hide something, one lingers.
+/// Of so many episodes in worlds that hide something, one repeats an action.
 const REPEAT_ONE_IN: u64 = 2;
 /// Repetitions of an action at most.
-const LINGER_MAX: u64 = 8;
+const REPEATS_MAX: u64 = 8;
 
 /// One action, repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Linger {
+struct RepeatedAction {
     action: u16,
     /// The steps of the episode from the one to before the other.
     begin: u32,
@@ -65,7 +65,7 @@ pub struct Explorer {
     fresh: usize,
     full: bool,
     /// What the present episode repeats.
-    linger: Option<Linger>,
+    repeated: Option<RepeatedAction>,
 }
 
 impl Explorer {
@@ -77,7 +77,7 @@ impl Explorer {
     /// Knows what was counted.
     pub fn new(shape: &Shape, model: Model) -> Explorer {
         let return_max = shape.return_max;
-        Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false, linger: None }
+        Explorer { model, return_max, plan: None, known_at: 1, fresh: 0, full: false, repeated: None }
     }
 
     /// Whether it was made for worlds of this shape.
@@ -137,7 +137,7 @@ impl Explorer {
         if self.full {
             return;
         }
-        self.linger = self.draw_linger(prng);
+        self.repeated = self.draw_repeated(prng);
         let sweeps = (self.model.horizon() as usize).min(super::plan::STEPS_MAX);
         let size: usize = self.model.edges().iter().flatten().map(|edge| 1 + edge.outcomes.len()).sum();
         if self.plan.is_some() && self.fresh * WORK_PER_STEP < PLANS * size * (sweeps + DRAWING) {
@@ -192,23 +192,23 @@ impl Explorer {
     }
 
     /// What the next episode repeats: from its start, where the least is known, as often as from any other step.
-    fn draw_linger(&self, prng: &mut Prng) -> Option<Linger> {
+    fn draw_repeated(&self, prng: &mut Prng) -> Option<RepeatedAction> {
         if *self.model.lens() == Lens::default() || prng.below(REPEAT_ONE_IN) != 0 {
             return None;
         }
         let horizon = self.model.horizon();
         let begin = if prng.below(2) == 0 { 0 } else { prng.below(u64::from(horizon.max(1))) as u32 };
-        let end = begin.saturating_add(1 + prng.below(LINGER_MAX) as u32).min(horizon);
-        Some(Linger { action: prng.below(u64::from(self.model.actions())) as u16, begin, end })
+        let end = begin.saturating_add(1 + prng.below(REPEATS_MAX) as u32).min(horizon);
+        Some(RepeatedAction { action: prng.below(u64::from(self.model.actions())) as u16, begin, end })
     }
 
     /// The action after these steps of the episode; none where nothing is known.
     pub fn act(&self, past: &[Step], observation: &Bits) -> Option<u16> {
         let plan = self.plan.as_ref().filter(|_| !self.full)?;
-        if let Some(linger) = &self.linger
-            && (linger.begin..linger.end).contains(&(past.len() as u32))
+        if let Some(repeated) = &self.repeated
+            && (repeated.begin..repeated.end).contains(&(past.len() as u32))
         {
-            return Some(linger.action);
+            return Some(repeated.action);
         }
         let state = self.model.find(past, observation)?;
         let left = (self.model.horizon() as usize).saturating_sub(past.len());
@@ -237,8 +237,8 @@ impl Explorer {
         writer.i64(self.known_at);
         writer.u64(self.fresh as u64);
         writer.bool(self.full);
-        writer.bool(self.linger.is_some());
-        if let Some(Linger { action, begin, end }) = self.linger {
+        writer.bool(self.repeated.is_some());
+        if let Some(RepeatedAction { action, begin, end }) = self.repeated {
             writer.u16(action);
             writer.u32(begin);
             writer.u32(end);
@@ -257,13 +257,13 @@ impl Explorer {
         let (return_max, known_at) = (reader.i64()?, reader.i64()?);
         let fresh = reader.u64()?;
         let full = reader.bool()?;
-        let mut linger = None;
+        let mut repeated = None;
         if reader.bool()? {
             let (action, begin, end) = (reader.u16()?, reader.u32()?, reader.u32()?);
             if model.actions() <= action || end < begin || model.horizon() < end {
                 return Err(reader.error("a repeated action out of bounds"));
             }
-            linger = Some(Linger { action, begin, end });
+            repeated = Some(RepeatedAction { action, begin, end });
         }
         let mut actions: Vec<Vec<u16>> = Vec::new();
         for _ in 0..reader.length(4)? {
@@ -278,6 +278,6 @@ impl Explorer {
             return Err(reader.error("an explorer out of bounds"));
         }
         let plan = (!actions.is_empty()).then_some(Plan { actions, values: Vec::new(), direct: Vec::new() });
-        Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full, linger })
+        Ok(Explorer { model, return_max, plan, known_at, fresh: fresh as usize, full, repeated })
     }
 }

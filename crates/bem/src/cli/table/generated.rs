@@ -12,8 +12,8 @@ use bem_games::generated::WorldKind;
 use bem_machine::config::GenesisConfig;
 use bem_tables::generated::served::{OpenDoor, open_within};
 use bem_tables::generated::{
-    CHANGING, Column, Compared, Drawing, Kind, MEAN_MIN, SERVED_SHARE_MIN, SHARE_MIN, changing_json, missed,
-    served_share, summary, to_json,
+    CHANGING, Column, Compared, Drawing, KindColumns, MEAN_MIN, SERVED_SHARE_MIN, SHARE_MIN, changing_json,
+    missed, served_share, summary, to_json,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -75,7 +75,12 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
 }
 
 /// Says what the learner earned beside its peers: yes if it is as much as is asked for, on every kind that was asked for.
-fn tell(found: &[Kind], changing: Option<&[Column]>, sources: &str, arguments: &TableArguments) -> Answer {
+fn tell(
+    found: &[KindColumns],
+    changing: Option<&[Column]>,
+    sources: &str,
+    arguments: &TableArguments,
+) -> Answer {
     let compared: Vec<Compared> = found.iter().map(Compared::of).collect();
     let (mean, least) = summary(&compared);
     let mut missed = missed(&compared);
@@ -100,7 +105,7 @@ fn tell(found: &[Kind], changing: Option<&[Column]>, sources: &str, arguments: &
 }
 
 /// The share of what `bem solve --online` earns that the service earns, over all worlds, and by kind.
-fn tell_served(found: &[Kind], sources: &str, arguments: &TableArguments) -> Answer {
+fn tell_served(found: &[KindColumns], sources: &str, arguments: &TableArguments) -> Answer {
     let all = served_share(found);
     if arguments.json {
         let kinds: Vec<Value> = found
