@@ -48,8 +48,43 @@ pub fn check(root: &Path) -> Result<()> {
             bail!("{name}: the link to {link:?} leads nowhere");
         }
     }
+    let text = std::fs::read_to_string(root.join(MAP))?;
+    if let Some((line, path)) = strayed_paths(&text, &|path| root.join(path).exists()).first() {
+        bail!("{MAP}:{line}: `{path}` leads nowhere");
+    }
     println!("tidy: {} source files", sources.len());
     Ok(())
+}
+
+/// The page whose paths lead a newcomer.
+const MAP: &str = "ARCHITECTURE.md";
+
+/// The paths in back quotes that are not there, with their lines. A path begins at the root or under `crates/`, or lies beside the
+/// one before it in its row or paragraph.
+fn strayed_paths<'t>(text: &'t str, exists: &dyn Fn(&str) -> bool) -> Vec<(usize, &'t str)> {
+    let (mut before, mut is_code, mut strayed) = (String::new(), false, Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        is_code ^= line.starts_with("```");
+        if line.is_empty() || line.starts_with('|') {
+            before.clear();
+        }
+        for path in line.split('`').skip(1).step_by(2).filter(|path| !is_code && is_path(path)) {
+            let folder = before.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let places = [path.to_string(), format!("crates/{path}"), format!("{folder}/{path}")];
+            match places.into_iter().find(|place| !place.starts_with('/') && exists(place)) {
+                Some(place) => before = place.trim_end_matches('/').to_string(),
+                None => strayed.push((number + 1, path)),
+            }
+        }
+    }
+    strayed
+}
+
+/// Whether something in back quotes is a path: a file of sources, or a folder. Capitals stand for a name.
+fn is_path(text: &str) -> bool {
+    let is_plain =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-./".contains(letter);
+    text.chars().all(is_plain) && (text.contains('/') || text.ends_with(".rs"))
 }
 
 /// The files that a page links to, without what stands behind `#`; addresses elsewhere are left out.
@@ -64,6 +99,21 @@ mod tests {
     #[test]
     fn every_file_keeps_the_house_rules() {
         super::check(&crate::root()).unwrap();
+    }
+
+    #[test]
+    fn paths_of_the_map_lie_at_the_root_under_crates_or_beside_the_one_before() {
+        let there =
+            ["docs/a.md", "crates/x/src/one.rs", "crates/x/src/two/three.rs", "crates/x/src/two/four.rs"];
+        let strayed = |text| super::strayed_paths(text, &|path| there.contains(&path));
+        assert_eq!(
+            strayed("| `docs/a.md` |\n| `x/src/one.rs`, `two/three.rs`, `four.rs`, `call()`, `NAME.rs` |"),
+            []
+        );
+        assert_eq!(
+            strayed("`x/src/one.rs`\n\n`one.rs`, `x/src/none.rs`"),
+            [(3, "one.rs"), (3, "x/src/none.rs")]
+        );
     }
 
     #[test]

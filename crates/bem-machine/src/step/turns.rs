@@ -9,6 +9,7 @@
 //! | Member | the expert that the turn names | the expert |
 //! | Seat | the circuit in the trial seat | nobody |
 //! | Plan | the plan that the owner lends | nobody |
+//! | Baseline | the baseline that the owner lends | nobody |
 //!
 //! Whoever proposes, a drawn action takes the place of the proposal as often as the turn says, and the guard masks what
 //! must not be done. Every step counts for the plain action that was taken. Must not know what an episode is played for.
