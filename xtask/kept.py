@@ -26,7 +26,7 @@ def key(bem, sources, packages, tools=()):
         for path in files:
             # What Python keeps of its compiled sources says nothing that they do not say.
             if "__pycache__" not in path.parts:
-                add(str(path.relative_to(ROOT)), path.read_bytes())
+                add(str(path.relative_to(source.parent)), path.read_bytes())
     add("python", platform.python_version().encode())
     for package in packages:
         add(package, importlib.metadata.version(package).encode())

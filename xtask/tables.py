@@ -5,11 +5,12 @@ Run it with: cargo xtask battery tables --scale 10   (ten times five-fold cross-
 
 Every fold goes the whole way: the training rows become a CSV file, `bem learn` writes a policy, `bem export` makes a Python
 module of it, and that module answers the test rows. As bandit problems each training row is shown several times, an action is
-drawn with equal chance, and only whether it was right is logged. What was measured with the same program is not measured again.
+drawn with equal chance, and only whether it was right is logged; the same with each row shown once is told and not judged. The
+rules are those that `bem explain --log` finds on the training rows of the first fold. What was measured with the same program,
+scripts and packages is not measured again.
 """
 import concurrent.futures
 import csv
-import hashlib
 import importlib.util
 import json
 import random
@@ -28,6 +29,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+
+from kept import Kept, key
 
 # Loader, points that may be missing, and how often a training row is shown as a bandit problem.
 TABLES = {"breast cancer": (load_breast_cancer, 2.0, 4), "wine": (load_wine, 2.0, 12), "digits": (load_digits, 6.0, 10)}
@@ -48,7 +51,7 @@ def peers(seed):
 
 
 def learn(bem, folder, names, rows, roles):
-    """The policy as a module, what `bem learn` said, and how `bem explain` puts it."""
+    """The policy as a module and what `bem learn` said; nothing where the log supports no policy."""
     log, policy, module = folder / "log.csv", folder / "learned.policy", folder / "learned.py"
     with open(log, "w", newline="") as file:
         writer = csv.writer(file)
@@ -56,6 +59,8 @@ def learn(bem, folder, names, rows, roles):
         writer.writerows(rows)
     words = [bem, "learn", str(log), "--out", str(policy), "--json", *roles]
     answer = subprocess.run(words, capture_output=True, text=True, check=False)
+    if answer.returncode == 1 and not policy.exists():
+        return None
     if answer.returncode != 0:
         raise SystemExit(f"{' '.join(words)}: {answer.stdout}{answer.stderr}")
     subprocess.run([bem, "export", str(policy), "--format", "python", "--out", str(module)], check=True,
@@ -78,8 +83,9 @@ def measure(bem, name, repeat, fold):
     """One fold: every peer, and BEM from labels and from rewards."""
     warnings.filterwarnings("ignore")
     load, _, shown = TABLES[name]
-    values, labels = load(return_X_y=True)
-    columns, classes = [f"f{place}" for place in range(values.shape[1])], len(set(labels))
+    data = load()
+    values, labels = data.data, data.target
+    columns, classes = [str(name) for name in data.feature_names], len(set(labels))
     train, test = list(StratifiedKFold(5, shuffle=True, random_state=repeat).split(values, labels))[fold]
     result = {"table": name, "repeat": repeat, "fold": fold, "peers": {}}
     for peer, fitted in peers(repeat).items():
@@ -92,19 +98,26 @@ def measure(bem, name, repeat, fold):
         action = generator.randrange(classes)
         return texts[row] + [action, int(action == labels[row]), 1 / classes]
 
+    logged = columns + ["action", "reward", "chance"]
+    roles = ["--action", "action", "--reward", "reward", "--propensity", "chance"]
     kinds = {
         "labels": (columns + ["label"], [texts[row] + [labels[row]] for row in train], ["--label", "label"]),
-        "rewards": (columns + ["action", "reward", "chance"], [drawn(row) for row in list(train) * shown],
-                    ["--action", "action", "--reward", "reward", "--propensity", "chance"]),
+        "rewards": (logged, [drawn(row) for row in list(train) * shown], roles),
+        "once": (logged, [drawn(row) for row in train], roles),
     }
     for kind, (names, rows, roles) in kinds.items():
         with tempfile.TemporaryDirectory() as folder:
-            module, said = learn(bem, Path(folder), names, rows, roles)
+            learned = learn(bem, Path(folder), names, rows, roles)
+            if learned is None:
+                if kind != "once":
+                    raise SystemExit(f"{name}, {kind}: bem learn finds nothing that the log supports")
+                result[kind] = None
+                continue
+            module, said = learned
             found = accuracy(module, said["actions"], columns, [texts[row] for row in test], labels[test])
-            if (repeat, fold) == (0, 0):
-                policy = str(Path(folder) / "learned.policy")
-                answer = subprocess.run([bem, "explain", policy], capture_output=True, text=True, check=True)
-                result.setdefault("rules", {})[kind] = answer.stdout
+            if kind == "labels" and (repeat, fold) == (0, 0):
+                words = [bem, "explain", str(Path(folder) / "learned.policy"), "--log", str(Path(folder) / "log.csv")]
+                result["rules"] = subprocess.run(words, capture_output=True, text=True, check=True).stdout
             result[kind] = {"accuracy": found, "gates": said["gates"], "reads": said["reads"], "model": said["model"],
                             "said": said["value"]["mean"]}
     return result
@@ -116,25 +129,34 @@ def rows_of(name, found):
     means = {peer: 100 * statistics.fmean(one["peers"][peer] for one in found) for peer in found[0]["peers"]}
     best = max(means, key=means.get)
     lines, failed = [], []
-    for kind, about in (("labels", "labels"), ("rewards", f"rewards, each row shown {shown} times")):
-        mean, said = (100 * statistics.fmean(one[kind][key] for one in found) for key in ("accuracy", "said"))
-        gates = statistics.median(one[kind]["gates"] for one in found)
-        reads = statistics.median(one[kind]["reads"] for one in found)
-        models = [one[kind]["model"].split(":")[0] for one in found]
+    for kind, about in (("labels", "labels"), ("rewards", f"rewards, each row shown {shown} times"),
+                        ("once", "rewards, each row shown once")):
+        learned = [one[kind] for one in found if one[kind] is not None]
+        if len(learned) < len(found):
+            about += f"; a policy in {len(learned)} of {len(found)} folds"
+        if not learned:
+            lines.append(f"| {name} | {about} | | {best} {means[best]:.2f} | | not judged | | | | |")
+            continue
+        mean, said = (100 * statistics.fmean(one[key] for one in learned) for key in ("accuracy", "said"))
+        gates, reads = (statistics.median(one[key] for one in learned) for key in ("gates", "reads"))
+        models = [one["model"].split(":")[0] for one in learned]
         model = max(sorted(set(models)), key=models.count)
-        lines.append(f"| {name} | {about} | {mean:.2f} | {best} {means[best]:.2f} | {means[best] - mean:+.2f} | {margin} | {said:.2f} "
+        allowed = "not judged" if kind == "once" else margin
+        lines.append(f"| {name} | {about} | {mean:.2f} | {best} {means[best]:.2f} | {means[best] - mean:+.2f} | {allowed} | {said:.2f} "
                      f"| {gates:.0f} | {reads:.0f} | {model} ({models.count(model)} of {len(models)}) |")
-        if means[best] - mean > margin:
+        if kind != "once" and means[best] - mean > margin:
             failed.append(f"{name}, {kind}: {means[best] - mean:.2f} points are missing, {margin} may be")
     every = ", ".join(f"{peer} {mean:.2f}" for peer, mean in means.items())
     return lines, f"- {name}: {every}", failed
 
 
 def rules_page(done, names):
-    """What `bem explain` prints of the first fold's policies, from labels."""
-    lines = ["## Rules", "", "The first lines of what `bem explain` prints of the policies of the first fold, learned from labels.", ""]
+    """What `bem explain` prints of the first fold's policies, from labels, on the rows that they were learned from."""
+    lines = ["## Rules", "", "The first lines of what `bem explain POLICY --log LOG` prints of the policies of the first fold, learned from labels; the",
+             "log is the table's own rows that they were learned from. A vote of some hundred bits is no short list of rules: the stated",
+             "agreement says how far the rules are the circuit on these rows, and `--json` has all of them.", ""]
     for name in names:
-        rules = done[name, 0, 0]["rules"]["labels"].splitlines()
+        rules = done[name, 0, 0]["rules"].splitlines()
         shown = rules[:RULES_SHOWN]
         lines += [f"### {name}", "", "```text", *shown, *(["..."] if len(shown) < len(rules) else []), "```", ""]
     return lines
@@ -143,23 +165,14 @@ def rules_page(done, names):
 def main():
     bem, commit, repeats, page = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     only = sys.argv[5:] or list(TABLES)
-    program = hashlib.sha256(Path(bem).read_bytes()).hexdigest()[:16]
-    kept = page.parent.parent.parent / "target" / "battery" / f"tables-{program}.jsonl"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    done = {}
-    if kept.exists():
-        for line in kept.read_text().splitlines():
-            one = json.loads(line)
-            if (one["repeat"], one["fold"]) == (0, 0) and "rules" not in one:
-                continue
-            done[one["table"], one["repeat"], one["fold"]] = one
+    kept = Kept("tables", key(bem, [__file__], ["scikit-learn", "numpy"]))
+    done = {(one["table"], one["repeat"], one["fold"]): one for one in kept.read()}
     folds = [(name, repeat, fold) for repeat in range(repeats) for name in only for fold in range(5)]
     with concurrent.futures.ProcessPoolExecutor(max_workers=2) as pool:
         jobs = {pool.submit(measure, bem, *place): place for place in folds if place not in done}
         for job in concurrent.futures.as_completed(jobs):
             done[jobs[job]] = one = job.result()
-            with open(kept, "a") as file:
-                file.write(json.dumps(one) + "\n")
+            kept.add(one)
             print(*jobs[job], f"labels {one['labels']['accuracy']:.3f}, rewards {one['rewards']['accuracy']:.3f}", flush=True)
     head = ["| table | from | accuracy, % | best of scikit-learn | missing | may be | BEM's own figure, % | gates | bits read | model |",
             "|---|---|---|---|---|---|---|---|---|---|"]
@@ -173,7 +186,8 @@ def main():
         f"Written by `cargo xtask battery tables`, commit {commit}: {repeats} times five-fold cross-validation on breast cancer, wine and",
         "digits of scikit-learn, numbers cut at thresholds by BEM itself, the exported Python module asked about the rows held out.",
         "Gates and bits are medians, the model is the most frequent one. BEM's own figure is what it prints of itself: cross-validated",
-        "accuracy, or the doubly robust estimate on cases set aside. `bem explain` prints the rules of any of them.", "",
+        "accuracy, or the doubly robust estimate on cases set aside. As a bandit problem a row is drawn an action for, with equal",
+        "chance, each time that it is shown; D-311 says why it is shown several times. Rows shown once are told and not judged.", "",
         *head, *lines, "", "Peers, accuracy in percent:", "", *notes, ""])
     if set(only) == set(TABLES):
         page.write_text(text + "\n".join(rules_page(done, only)))
