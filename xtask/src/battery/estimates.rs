@@ -1,21 +1,29 @@
-//! Off-policy estimates on logs whose truth is known: the test of `bem-logs` at its full size, and its figures as a page.
+//! Off-policy estimates on logs whose truth is known: the tests of `bem-logs` at their full size, and its figures as a page.
 
 use super::{commit, results};
 use crate::output;
 use anyhow::{Result, ensure};
 
-/// Runs the test and keeps the table that it prints; it has one size, so that the scale changes nothing.
-pub fn estimates(_scale: u64) -> Result<()> {
-    let words = ["test", "--release", "--quiet", "--package", "bem-logs", "--test", "coverage", "--"];
-    let said = output("cargo", &[&words[..], &["--nocapture", "intervals_cover_the_truth"]].concat())?;
+/// The table that a test of `bem-logs` prints.
+fn table(file: &str, name: &str) -> Result<String> {
+    let words = ["test", "--release", "--quiet", "--package", "bem-logs", "--test", file, "--"];
+    let said = output("cargo", &[&words[..], &["--nocapture", name]].concat())?;
     let table: Vec<&str> = said.lines().filter(|line| line.starts_with('|')).collect();
-    ensure!(!table.is_empty(), "the test printed no table");
+    ensure!(!table.is_empty(), "{name} printed no table");
+    Ok(table.join("\n"))
+}
+
+/// Runs the tests and keeps the tables that they print; they have one size, so that the scale changes nothing.
+pub fn estimates(_scale: u64) -> Result<()> {
+    let decisions = table("coverage", "intervals_cover_the_truth")?;
+    let episodes = table("coverage_episodes", "intervals_of_episodes_cover_the_truth")?;
     let page = format!(
         "# Off-policy estimates, measured\n\nWritten by `cargo xtask battery estimates`, commit {}. Each log has 500 decisions in a \
          world of eight contexts and\nthree actions, drawn anew with its chances of reward, its logging policy (the rarest action has \
-         one chance in twenty)\nand the policy that is judged. Asked are 93 % and 1.5.\n\n{}\n",
-        commit()?,
-        table.join("\n")
+         one chance in twenty)\nand the policy that is judged. Asked are 93 % and 1.5.\n\n{decisions}\n\nThe same of 500 logged episodes of three \
+         steps, in a world of four states and two actions, of which the logging policy\ntakes the rarer one with one chance in \
+         four at least; the truth is worked out backward.\n\n{episodes}\n",
+        commit()?
     );
     print!("{page}");
     Ok(std::fs::write(results("estimates.md")?, page)?)
