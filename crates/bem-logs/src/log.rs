@@ -88,11 +88,9 @@ impl Log {
             Some((_, actions)) => actions.to_vec(),
             None => words(table, action, ACTIONS_MAX)?,
         };
-        let columns: Vec<usize> =
-            features.iter().map(|feature| table.column(&feature.name)).collect::<Result<_, _>>()?;
         let mut log = Log {
+            rows: Log::values(table, &features)?,
             features,
-            rows: Vec::with_capacity(table.rows.len()),
             actions,
             outcomes: Vec::with_capacity(table.rows.len()),
             is_labelled,
@@ -101,9 +99,6 @@ impl Log {
         let mut last_episode: Option<(&str, u32)> = None;
         for (number, cells) in table.rows.iter().enumerate() {
             let wrong = |error: DataError| DataError::new(format!("row {}: {error}", number + 1));
-            let values =
-                log.features.iter().zip(&columns).map(|(feature, column)| feature.value(&cells[*column]));
-            let values = values.collect::<Result<_, _>>().map_err(wrong)?;
             let word = cells[action].trim();
             let chosen = log.actions.iter().position(|known| known == word).ok_or_else(|| {
                 wrong(DataError::new(format!(
@@ -141,10 +136,22 @@ impl Log {
             if let Some(column) = place(&roles.episode)? {
                 last_episode = Some((cells[column].as_str(), episode));
             }
-            log.rows.push(values);
             log.outcomes.push(Outcome { action: chosen as u16, reward, propensity, episode });
         }
         Ok(log)
+    }
+
+    /// The values of these features in every row of a table, which needs no other column.
+    pub fn values(table: &Table, features: &[Feature]) -> Result<Vec<Vec<Value>>, DataError> {
+        let columns: Vec<usize> =
+            features.iter().map(|feature| table.column(&feature.name)).collect::<Result<_, _>>()?;
+        let row = |(number, cells): (usize, &Vec<String>)| {
+            let values =
+                features.iter().zip(&columns).map(|(feature, column)| feature.value(&cells[*column]));
+            let values: Result<Vec<Value>, DataError> = values.collect();
+            values.map_err(|error| DataError::new(format!("row {}: {error}", number + 1)))
+        };
+        table.rows.iter().enumerate().map(row).collect()
     }
 
     /// How often each action was taken.

@@ -164,6 +164,23 @@ fn a_public_table_is_learned_exported_and_answered() {
     let answer = python(folder, &["-c", count]);
     let numbers: Vec<u32> = answer.split_whitespace().map(|word| word.parse().expect("a number")).collect();
     assert!(33 <= numbers[0] && numbers[1] == 36, "{answer}");
+    // A vote is no short list of rules; on the table's own rows one says most of it.
+    let explain = ["explain", "wine.policy", "--log", "train.csv"];
+    let whole = json(folder, &explain, 0);
+    let rules = text(bem(folder, &explain)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(rules.contains("of 142 steps of recorded episodes"), "{rules}");
+    assert!(0.95 < whole["action"]["agreement_met"].as_f64().unwrap_or(0.0), "{whole}");
+    assert!(
+        !text(bem(folder, &["explain", "wine.policy"])).contains("recorded"),
+        "without a log no row is met"
+    );
+    let error = refused(folder, &["explain", "wine.policy", "--log", "test.csv", "--obs", "f0=1"]);
+    assert!(error.contains("--log") && error.contains("--obs"), "{error}");
+    let error = refused(folder, &["explain", "wine.policy", "--episode", "class"]);
+    assert!(error.contains("--log"), "{error}");
+    save(folder, "short.csv", "f0,class\n1,0\n");
+    let error = refused(folder, &["explain", "wine.policy", "--log", "short.csv"]);
+    assert!(error.contains("--log short.csv: there is no column \"f1\""), "{error}");
 }
 
 /// The five worlds of the examples play for a few thousand steps, and each says what it is compared with.

@@ -4,17 +4,24 @@
 
 use super::Answer;
 use super::fit::hanging;
+use super::learn::{bits_apart, table};
 use crate::cli::run::report::recorded_in;
-use crate::learned;
-use anyhow::{Context as _, Result, anyhow};
+use crate::learned::{self, Learned};
+use anyhow::{Context as _, Result, anyhow, bail};
+use bem_base::environment::Bits;
+use bem_data::Feature;
 use bem_explain::reason::CONFLICTS;
 use bem_explain::{AskError, GivenObservation, json, text};
+use bem_logs::Log;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Rules of a list that are printed; a longer list is in JSON and in the report.
 const SHOWN_RULES: usize = 40;
+
+/// Rows of a log at most.
+const ROWS_MAX: usize = 1 << 16;
 
 /// A learned policy as rules that people read, and why it chooses what it chooses.
 #[derive(Args)]
@@ -23,7 +30,8 @@ const SHOWN_RULES: usize = 40;
     Example: bem explain my-run --obs 01101\n\
     Example: bem explain my-run --obs field0=3,bit7=1 --memory 10\n\
     Example: bem explain my-run --obs 'mode=eco,temp=19.5,steps so far=3'\n\
-    Example: bem explain my-run --dot | dot -Tsvg > states.svg")]
+    Example: bem explain my-run --dot | dot -Tsvg > states.svg\n\
+    Example: bem explain wine.policy --log wine.csv")]
 pub struct ExplainArguments {
     /// The folder of a run or of a server, a snapshot, or a circuit in a file
     #[arg(value_name = "RUN|FILE")]
@@ -39,12 +47,45 @@ pub struct ExplainArguments {
     /// What is remembered when it is seen, as bits or by name; what is left out is as at the start of an episode
     #[arg(long, value_name = "BITS|K=V,...", requires = "obs")]
     memory: Option<String>,
+    /// Where no short list of rules is the circuit, rules for what the rows of this log show (.csv or .jsonl); columns that are
+    /// no features of the policy do not matter
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["obs", "dot"])]
+    log: Option<PathBuf>,
+    /// Rows of the log with the same value here, one after the other, are one episode; what a policy remembers goes on in it
+    #[arg(long, value_name = "COLUMN", requires = "log")]
+    episode: Option<String>,
     /// Print the state diagram for Graphviz and nothing else
     #[arg(long, conflicts_with_all = ["obs", "json"])]
     dot: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// What the policy sees in the rows of a log, episode by episode.
+fn rows_of(learned: &Learned, path: &Path, episode: Option<&str>) -> Result<Vec<Vec<Bits>>> {
+    let encoder = learned.names.as_ref().context("the policy has no named features that a log could have")?;
+    if 0 < learned.policy.memory_bits() && episode.is_none() {
+        bail!("the policy remembers: --episode COLUMN says which rows follow each other");
+    }
+    let table = table(path)?;
+    if ROWS_MAX < table.rows.len() {
+        bail!("{} rows; at most {ROWS_MAX} are taken", table.rows.len());
+    }
+    let features: Vec<Feature> = encoder.columns().iter().map(|column| column.feature.clone()).collect();
+    let apart = bits_apart(&table);
+    let seen = Log::values(&apart, &features)?.into_iter().map(|values| encoder.encode_values(&values));
+    let Some(episode) = episode else { return Ok(seen.map(|seen| vec![seen]).collect()) };
+    let column = table.column(episode)?;
+    let mut episodes: Vec<Vec<Bits>> = Vec::new();
+    for (row, seen) in seen.enumerate() {
+        let goes_on = 0 < row && table.rows[row - 1][column] == table.rows[row][column];
+        match episodes.last_mut().filter(|_| goes_on) {
+            Some(steps) => steps.push(seen),
+            None => episodes.push(vec![seen]),
+        }
+    }
+    Ok(episodes)
 }
 
 /// `bem explain`
@@ -67,7 +108,12 @@ pub fn run(arguments: &ExplainArguments) -> Result<Answer> {
     }
     let why = input.as_ref().map(|input| subject.reason(input, CONFLICTS));
     // With one observation to explain, the whole policy is not worked out as well.
-    let whole = why.is_none().then(|| subject.explain_met(&recorded_in(&arguments.source)));
+    let met = match &arguments.log {
+        Some(log) => rows_of(&learned, log, arguments.episode.as_deref())
+            .with_context(|| format!("--log {}", log.display()))?,
+        None => recorded_in(&arguments.source),
+    };
+    let whole = why.is_none().then(|| subject.explain_met(&met));
     let diagram = whole.as_ref().and_then(|_| subject.diagram());
     if arguments.json {
         let mut object = json!({ "expert": learned.name, "provenance": learned.provenance, "warnings": learned.warnings,
