@@ -11,7 +11,8 @@ It shares no code with the Rust crates. It checks
   3. the checkpoint's signature by the same key, and that genesis (with that key), the unit's beginning (with the task),
      its end (with the circuit's SHA-256, the hypothesis and the steps) and the naming of the file of figures are entries
      under the checkpoint's root (RFC 6962 audit paths);
-  4. that the figures are those of that file, for this circuit;
+  4. that figures, seed, warnings and features are those of that file, for this circuit; in formats before the fourth the
+     figures alone, because the runs that they come from name nothing else;
   5. that the circuit does what the rules state, for every input: it writes the clauses down anew from circuit and rules
      and checks the LRAT proof against them by unit propagation, or tries every case of at most 20 inputs;
   6. that no forbidden action is ever taken, whatever is remembered and whatever the bits are that a pair leaves free, in
@@ -450,7 +451,8 @@ def check_forbidden(body, code):
     certificates = body["certificates"]["forbidden"]
     need(len(body["forbidden"]) == len(certificates), "another number of certificates than forbidden pairs")
     is_free = any("-" in pair["observation"] for pair in body["forbidden"])
-    need(is_free == (body["format"] == "bem-bundle-3"), "bits that are free belong to format 3, which has some")
+    is_fitting = body["format"] == "bem-bundle-4" or is_free == (body["format"] == "bem-bundle-3")
+    need(is_fitting, "bits that are free belong to format 3, which has some, and to format 4")
     for pair, certificate in zip(body["forbidden"], certificates):
         seen, action = pair["observation"], pair["action"]
         need(len(seen) == policy["observation_bits"] and set(seen) <= {"0", "1", "-"}, "a forbidden observation has another form")
@@ -524,6 +526,7 @@ def check_features(body):
 
 # ---------------------------------------------------------------- the whole file
 
+FORMATS = ("bem-bundle-1", "bem-bundle-2", "bem-bundle-3", "bem-bundle-4")
 PARTS = {
     "": {"body", "digest", "signature"},
     "body": {"format", "policy", "statement", "forbidden", "certificates", "measured", "evaluation", "provenance"},
@@ -577,26 +580,38 @@ def check_provenance(body, key):
 
 
 def check_figures(body, size, root):
+    is_named = body["format"] == "bem-bundle-4"
     parts = [body["measured"], body["evaluation"], body["provenance"]["evaluation"]]
-    if all(part is None for part in parts):
+    if all(part is None for part in parts) and not is_named:
         return "no figures"
-    need(all(part is not None for part in parts), "figures, their file and its entry come together")
+    needed = parts[1:] if is_named else parts
+    need(all(part is not None for part in needed), "figures, their file and its entry come together")
     _, payload = event(parts[2], size, root, 67)
     cursor = Cursor(payload)
     digest, name = cursor.take(32), cursor.text()
     cursor.finish()
     need(name == "evaluation.json" and digest == sha256(parts[1].encode()), "the history names another file of figures")
+    file = json.loads(parts[1])
+    wanted = "bem-evaluation-2" if is_named else "bem-evaluation-1"
+    need(file["format"] == wanted, f"the file of figures has another format than {wanted}, which this format comes with")
     circuit = policy_digest(body["policy"]).hex()
-    for policy in json.loads(parts[1])["policies"]:
+    for policy in file["policies"]:
         if policy["circuit"] == circuit and policy["task"] == body["provenance"]["task"]:
             need(policy["measured"] == parts[0], "the file of figures says something else")
-            return "figures"
+            if is_named:
+                provenance = body["provenance"]
+                need(is_number(provenance["seed"], 0, 2**64 - 1), "the seed is no seed")
+                need(policy["seed"] == provenance["seed"], "the file of figures says another seed")
+                need(policy["warnings"] == provenance["warnings"], "the file of figures says other warnings")
+                need(policy["features"] == body.get("features"), "the file of figures says other features")
+                return "figures, seed, warnings, features"
+            return "figures (seed, warnings and features are only signed in this format)"
     raise Refused("the file of figures does not name this policy")
 
 
 def may_name(body):
-    """Format 2 says what its bits mean; format 3 may."""
-    return body["format"] == "bem-bundle-2" or body["format"] == "bem-bundle-3" and "features" in body
+    """Format 2 says what its bits mean; formats 3 and 4 may."""
+    return body["format"] == "bem-bundle-2" or body["format"] in ("bem-bundle-3", "bem-bundle-4") and "features" in body
 
 
 def check(data, public_key=None):
@@ -606,10 +621,10 @@ def check(data, public_key=None):
     need(isinstance(bundle, dict) and spelled(bundle) + "\n" == text, "not in its one spelling")
     need(set(bundle) == PARTS[""], "the file has other parts")
     body = bundle["body"]
+    need(body["format"] in FORMATS, f"format {body['format']!r}; {', '.join(FORMATS)} are known")
     for part, value in (("body", body), ("policy", body["policy"]), ("provenance", body["provenance"])):
         named = {"features"} if part == "body" and may_name(body) else set()
         need(set(value) == PARTS[part] | named, f"{part} has other parts")
-    need(body["format"] in ("bem-bundle-1", "bem-bundle-2", "bem-bundle-3"), "another format")
     key = unhex(body["provenance"]["public_key"], "the public key is not hexadecimal")
     need(public_key is None or public_key == key.hex(), "signed by another key")
     spelling = spelled(body).encode()

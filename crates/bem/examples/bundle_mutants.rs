@@ -1,7 +1,9 @@
 //! The battery of bundles: policies of every family and of the five problems in `examples/` exported and accepted by both
 //! checkers, and mutants of every part of them refused. `cargo xtask battery bundles`.
 //!
-//! Arguments: the program `bem`, how many mutants of each part, and the page that the result is written to.
+//! Arguments: the program `bem`, how many mutants of each part, and the page that the result is written to. It fails where a
+//! bundle is not accepted by both checkers, where a mutant is accepted that is not true, and where there are fewer mutants
+//! than are asked for.
 
 #[path = "../tests/mutants/mod.rs"]
 mod mutants;
@@ -23,6 +25,11 @@ const PROGRAMS: [(&str, &str); 4] =
     [("inventory", "60000"), ("retry", "200000"), ("thermostat", "200000"), ("clicks", "50000")];
 /// How many times as many mutants are made of features, where there are some.
 const NAMED: u64 = 6;
+/// The parts of which each must have [`LEAST`] mutants; features are some bundles' only.
+const ASKED: [&str; 6] = ["circuit", "statement", "certificate", "figures", "provenance", "signature"];
+/// Mutants of each of these parts at least, and of all of them together.
+const LEAST: u64 = 1_000;
+const LEAST_IN_ALL: u64 = 10_000;
 /// Tasks that are worked on at the same time.
 const THREADS: usize = 2;
 
@@ -124,6 +131,26 @@ fn page(found: &Found, tasks: usize) -> String {
     text
 }
 
+/// What is asked and was not reached. That every mutant is refused, or still true, was asserted one by one.
+fn missing(found: &Found, tasks: usize) -> Vec<String> {
+    let of = |part: &str| {
+        let place = PARTS.iter().position(|other| *other == part).expect("a part that is tried");
+        found.totals[place].refused
+    };
+    let mut missing: Vec<String> = (ASKED.iter())
+        .filter(|part| of(part) < LEAST)
+        .map(|part| format!("{} mutants of the {part}; at least {LEAST} are asked for", of(part)))
+        .collect();
+    let all: u64 = ASKED.iter().map(|part| of(part)).sum();
+    if all < LEAST_IN_ALL {
+        missing.push(format!("{all} mutants in all; at least {LEAST_IN_ALL} are asked for"));
+    }
+    if found.accepted < tasks {
+        missing.push(format!("{} of {tasks} bundles accepted by both checkers", found.accepted));
+    }
+    missing
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     let [_, bem, count, written] = words.as_slice() else {
@@ -145,5 +172,7 @@ fn main() -> ExitCode {
     print!("{text}");
     std::fs::write(written, text).expect("the page is written");
     let _ = std::fs::remove_dir_all(&folder);
-    ExitCode::SUCCESS
+    let missing = missing(&found, tasks.len());
+    missing.iter().for_each(|what| eprintln!("not reached: {what}"));
+    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

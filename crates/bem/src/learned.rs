@@ -129,7 +129,7 @@ pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
         };
         check_newest(source, &snapshot)?;
         let files = || kept_files(source, climb.files());
-        let measured = |climbed: &Climbed| evaluations::read(source, climbed).map(|(measured, _)| measured);
+        let measured = |climbed: &Climbed| evaluations::read(source, climbed)?.measured;
         return choose(&climb, expert, &files, &measured).with_context(|| source.display().to_string());
     }
     let bytes = files::read_bytes(source)?;
@@ -215,7 +215,7 @@ fn choose(
 }
 
 /// What can be taken out: every solved rung, and of a family without any what it came to last.
-fn experts(climb: &Climb) -> Vec<(&Track, &Climbed)> {
+pub fn experts(climb: &Climb) -> Vec<(&Track, &Climbed)> {
     let of = |track: &Track| -> Vec<usize> {
         let solved: Vec<usize> =
             (0..track.climbed.len()).filter(|place| track.climbed[*place].solved).collect();
@@ -225,16 +225,24 @@ fn experts(climb: &Climb) -> Vec<(&Track, &Climbed)> {
     tracks.flat_map(|track| of(track).into_iter().map(move |place| (track, &track.climbed[place]))).collect()
 }
 
+/// The shape of a world.
+pub fn shape_of(world: &World) -> &Shape {
+    match world {
+        World::Game(game) => game.shape(),
+        World::Outside(world) | World::Stated(world, _) => world.shape(),
+    }
+}
+
 /// The shape of a world, and optimum and random play where they are known.
 fn known(world: &World) -> (&Shape, Option<(Value, Value)>) {
-    match world {
-        World::Game(game) => (game.shape(), Some((game.optimum(), game.random()))),
-        World::Outside(world) => (world.shape(), None),
-        World::Stated(world, yardstick) => {
-            let values = [yardstick.optimum, yardstick.random].map(Value::exact);
-            (world.shape(), Some((values[0], values[1])))
+    let values = match world {
+        World::Game(game) => Some((game.optimum(), game.random())),
+        World::Outside(_) => None,
+        World::Stated(_, yardstick) => {
+            Some((Value::exact(yardstick.optimum), Value::exact(yardstick.random)))
         }
-    }
+    };
+    (shape_of(world), values)
 }
 
 fn learned(

@@ -119,7 +119,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "bundles",
-        about: "policies of every family and of the five problems that carry their proof, and mutants: 1,700 x N of each of six parts",
+        about: "policies of every family and of the five problems that carry their proof, and mutants: 2,000 x N of each part",
         run: bundles::bundles,
     },
     Part {

@@ -1,15 +1,17 @@
 //! `bem check`: whether a bundle is what it says. Nothing in the file is believed before it was held against something else.
 //!
-//! Signature over the body; the shape of the features; the checkpoint's own signature; the entries of the history under its root; the circuit, task,
-//! hypothesis and figures that they name; the claims against the circuit, by proof or by every case. What cannot be
+//! Signature over the body; the shape of the features; the checkpoint's own signature; the entries of the history under its
+//! root; the circuit, task, hypothesis, figures, seed, warnings and features that they name; the claims against the circuit,
+//! by proof or by every case. What cannot be
 //! checked here is said: that the history itself is sound (`bem verify`), and that the world is as it was.
 //! Clauses: SCC-4, LOG-2, LOG-3.
 
 use super::claim::{forbidden_clauses, forbidden_holds, statement_clauses, statement_holds};
 use super::{
-    BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS,
-    Forbidden, Logged, Provenance, features, from_hex,
+    BYTES_MAX, Body, Bundle, Certificate, Circuit, FORMAT, FORMAT_WITH_PATTERNS, FORMATS, Forbidden, Logged,
+    Provenance, features, from_hex,
 };
+use crate::cli::run::evaluations;
 use anyhow::{Context as _, Result, bail, ensure};
 use bem_base::digest::{Digest, hash};
 use bem_base::encode::Writer;
@@ -45,8 +47,7 @@ pub fn check(bytes: &[u8], public_key: Option<&str>) -> Result<Checked> {
     let bundle: Bundle = serde_json::from_value(value).context("no bundle")?;
     ensure!(bundle.text() == text, "not in its one spelling");
     let body = &bundle.body;
-    let formats = [FORMAT, FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS];
-    ensure!(formats.contains(&body.format.as_str()), "format {:?}; {formats:?} are known", body.format);
+    ensure!(FORMATS.contains(&body.format.as_str()), "format {:?}; {FORMATS:?} are known", body.format);
     check_signature(&bundle, public_key)?;
     let policy = check_circuit(&body.policy)?;
     let features = features::check(body).context("features")?;
@@ -140,10 +141,13 @@ fn check_provenance(body: &Body, policy: &Policy) -> Result<()> {
     Ok(())
 }
 
+/// Figures, seed, warnings and features are those of the file that the history names. Formats before the fourth are of runs
+/// whose file has figures alone.
 fn check_figures(body: &Body, policy: &Policy) -> Result<()> {
-    let (measured, text, logged) = match (&body.measured, &body.evaluation, &body.provenance.evaluation) {
-        (None, None, None) => return Ok(()),
-        (Some(measured), Some(text), Some(logged)) => (measured, text, logged),
+    let is_named = body.format == FORMAT;
+    let (text, logged) = match (&body.evaluation, &body.provenance.evaluation) {
+        (None, None) if body.measured.is_none() && !is_named => return Ok(()),
+        (Some(text), Some(logged)) if body.measured.is_some() || is_named => (text, logged),
         _ => bail!("figures, their file and its entry come together"),
     };
     let checkpoint =
@@ -151,16 +155,30 @@ fn check_figures(body: &Body, policy: &Policy) -> Result<()> {
     let (_, payload) = event(logged, &checkpoint, event_code::ARTEFACT)?;
     let artefact = Artefact::from_bytes(&payload).context("the file's entry")?;
     ensure!(
-        artefact.name == crate::cli::run::evaluations::NAME && artefact.digest == hash(text.as_bytes()),
+        artefact.name == evaluations::NAME && artefact.digest == hash(text.as_bytes()),
         "the history names another file of figures"
     );
     let file: Value = serde_json::from_str(text).context("the file of figures")?;
-    let circuit = Value::from(circuit_digest(policy).to_hex());
-    let entries = file["policies"].as_array().context("the file of figures has no policies")?;
-    let of = |entry: &&Value| entry["circuit"] == circuit && entry["task"] == body.provenance.task.as_str();
-    let found = entries.iter().find(of).context("the file of figures does not name this policy")?;
-    let said = serde_json::to_value(measured).context("the figures")?;
-    ensure!(found["measured"] == said, "the file of figures says something else");
+    let wanted = if is_named { evaluations::FORMAT } else { evaluations::FORMAT_OF_FIGURES };
+    ensure!(
+        file["format"] == wanted,
+        "the file of figures has the format {}; a bundle of the format {:?} comes with {wanted:?}",
+        file["format"],
+        body.format
+    );
+    let task = &body.provenance.task;
+    let found = evaluations::entry(&file, &circuit_digest(policy), task)
+        .context("the file of figures does not name this policy")?;
+    let is_said = |key: &str, said: Value| -> Result<()> {
+        ensure!(found[key] == said, "the file of figures, which the history names, says other {key}");
+        Ok(())
+    };
+    is_said("measured", serde_json::to_value(body.measured)?)?;
+    if is_named {
+        is_said("seed", body.provenance.seed.into())?;
+        is_said("warnings", body.provenance.warnings.clone().into())?;
+        is_said("features", serde_json::to_value(&body.features)?)?;
+    }
     Ok(())
 }
 
@@ -198,7 +216,7 @@ fn check_forbidden(body: &Body) -> Result<()> {
     );
     let has_patterns = body.forbidden.iter().any(Forbidden::is_pattern);
     ensure!(
-        has_patterns == (body.format == FORMAT_WITH_PATTERNS),
+        body.format == FORMAT || has_patterns == (body.format == FORMAT_WITH_PATTERNS),
         "bits that are free belong to the format {FORMAT_WITH_PATTERNS:?}, which has some"
     );
     for (forbidden, certificate) in body.forbidden.iter().zip(&body.certificates.forbidden) {

@@ -1,9 +1,9 @@
 //! What the bits of a bundle's observations mean: named features and how their values become bits.
 //!
-//! Decimals are text, so that all numbers of a bundle are whole. The part is signed and not named by the history; a checker
-//! holds its shape against the width of what is seen. Clauses: GLE-9.
+//! Decimals are text, so that all numbers of a bundle are whole. A checker holds the part against the run's file, which the
+//! history names, and its shape against the width of what is seen. Clauses: GLE-9.
 
-use super::{Body, FORMAT, FORMAT_WITH_FEATURES};
+use super::{Body, FORMAT_OF_FIGURES, FORMAT_WITH_FEATURES};
 use anyhow::{Result, bail, ensure};
 use bem_base::environment::Pattern;
 use bem_data::{Code, Column, Decimal, Encoder, Feature, FeatureKind};
@@ -63,7 +63,7 @@ pub fn check(body: &Body) -> Result<Option<Encoder>> {
         ensure!(body.format != FORMAT_WITH_FEATURES, "the format {:?} has features", body.format);
         return Ok(None);
     };
-    ensure!(body.format != FORMAT, "the format {:?} has no features", body.format);
+    ensure!(body.format != FORMAT_OF_FIGURES, "the format {:?} has no features", body.format);
     let names: BTreeSet<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
     ensure!(!features.is_empty() && names.len() == features.len(), "features have names that differ");
     let encoder = Encoder::new(features.iter().map(part).collect::<Result<Vec<_>>>()?)?;

@@ -7,11 +7,11 @@ use super::check::{check, circuit_digest};
 use super::claim::{forbidden_clauses, free_inputs, statement_clauses};
 use super::{
     Body, Bundle, Certificate, Certificates, Circuit, Condition, EXHAUSTIVE_INPUTS_MAX, FORMAT,
-    FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS, Forbidden, List, Logged, Provenance, Rule, Statement,
-    features, to_hex,
+    FORMAT_OF_FIGURES, FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS, Forbidden, List, Logged, Provenance, Rule,
+    Statement, features, to_hex,
 };
 use crate::cli::ledger_directory;
-use crate::cli::run::evaluations;
+use crate::cli::run::evaluations::{self, Said};
 use crate::kept_world::{encoder_of, kept_files};
 use crate::keys;
 use crate::learned::{self, Picked};
@@ -57,17 +57,30 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
     let forbidden: Vec<Forbidden> =
         found.guard.iter().map(|rule| forbidden(rule, shape.observation_bits)).collect();
     let certificates = forbidden.iter().map(|pair| never(&circuit, pair)).collect::<Result<Vec<_>>>()?;
-    let figures = evaluations::read(directory, &climbed);
-    let (measured, evaluation) = figures.filter(|_| found.evaluation.is_some()).unzip();
-    // What the bits mean comes from the world's file, which the run keeps.
-    let encoder = kept_files(directory, climb.files()).ok().and_then(|files| encoder_of(&files));
-    let encoder = encoder.filter(|encoder| encoder.bits() == usize::from(shape.observation_bits));
-    let features = encoder.as_ref().map(features::of);
+    // What the history does not name cannot be shown to be the run's.
+    let kept = evaluations::read(directory, &climbed).filter(|_| found.evaluation.is_some());
+    let measured = kept.as_ref().and_then(|kept| kept.measured);
+    let (evaluation, said) = kept.map_or((None, None), |kept| (Some(kept.text), kept.said));
+    let is_named = said.is_some();
+    let said = said.unwrap_or_else(|| {
+        // Runs of before: what the bits mean comes from the world's file, which the run keeps.
+        let encoder = kept_files(directory, climb.files()).ok().and_then(|files| encoder_of(&files));
+        let encoder = encoder.filter(|encoder| encoder.bits() == usize::from(shape.observation_bits));
+        Said {
+            seed: climb.config().seed,
+            warnings: learned::warnings(&climbed, shape.horizon, is_known),
+            features: encoder.as_ref().map(features::of),
+        }
+    });
+    let Said { seed, warnings, features } = said;
     let format = match features {
+        _ if is_named => FORMAT,
         _ if forbidden.iter().any(Forbidden::is_pattern) => FORMAT_WITH_PATTERNS,
         Some(_) => FORMAT_WITH_FEATURES,
-        None => FORMAT,
+        None => FORMAT_OF_FIGURES,
     };
+    // A file of figures alone says nothing of a policy that was not measured.
+    let evaluation = evaluation.filter(|_| is_named || measured.is_some());
     let body = Body {
         format: format.to_string(),
         features,
@@ -78,15 +91,15 @@ pub fn bundle(directory: &Path, expert: Option<&str>, key: Option<&Path>) -> Res
         provenance: Provenance {
             task: climbed.task.clone(),
             hypothesis: climbed.words.clone(),
-            seed: climb.config().seed,
+            seed,
             steps: climbed.steps,
-            warnings: learned::warnings(&climbed, shape.horizon, is_known),
+            warnings,
             public_key: to_hex(&found.public_key),
             checkpoint: found.checkpoint,
             genesis: found.genesis,
             unit_begin: found.unit.0,
             unit_end: found.unit.1,
-            evaluation: found.evaluation.filter(|_| measured.is_some()),
+            evaluation: found.evaluation.filter(|_| evaluation.is_some()),
         },
         measured,
         evaluation,

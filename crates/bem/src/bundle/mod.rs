@@ -17,12 +17,17 @@ use serde_json::Value;
 
 /// A file has at most this many bytes.
 pub const BYTES_MAX: usize = 64 << 20;
-/// The format of the body.
-pub const FORMAT: &str = "bem-bundle-1";
-/// The format of a body that says what its bits mean.
+/// The format of the body: the history names the file that says figures, seed, warnings and features. It may have features or
+/// not, and forbidden pairs may leave bits free or not.
+pub const FORMAT: &str = "bem-bundle-4";
+/// The format of a run whose file says figures alone; seed and warnings are signed and nothing else.
+pub const FORMAT_OF_FIGURES: &str = "bem-bundle-1";
+/// The same with features, which are signed and nothing else.
 pub const FORMAT_WITH_FEATURES: &str = "bem-bundle-2";
-/// The format of a body in which a forbidden pair leaves some bits free; it may say what its bits mean or not.
+/// The same with forbidden pairs that leave bits free; with features or without.
 pub const FORMAT_WITH_PATTERNS: &str = "bem-bundle-3";
+/// All formats that are known.
+pub const FORMATS: [&str; 4] = [FORMAT_OF_FIGURES, FORMAT_WITH_FEATURES, FORMAT_WITH_PATTERNS, FORMAT];
 /// Inputs over which a checker tries every case.
 pub const EXHAUSTIVE_INPUTS_MAX: usize = 20;
 

@@ -3,9 +3,9 @@
 //! Clauses: SCC-4, LOG-2, LOG-3.
 
 use super::Answer;
-use crate::bundle::Forbidden;
 use crate::bundle::check::{Checked, check};
 use crate::bundle::features::in_words;
+use crate::bundle::{FORMAT, Forbidden};
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::files;
 use anyhow::{Result, bail};
@@ -123,7 +123,7 @@ fn print(checked: &Checked) {
     if let Some(encoder) = &checked.features {
         let one = |column: &Column| format!("{} ({})", column.feature.name, column.feature.allowed());
         let all: Vec<String> = encoder.columns().iter().map(one).collect();
-        line("features", &format!("{}; as the run says", all.join(", ")));
+        line("features", &all.join(", "));
     }
     match (&checked.statement, &body.statement) {
         (Some(how), Some(statement)) => {
@@ -160,7 +160,20 @@ fn print(checked: &Checked) {
         }
         None => line("measured", "nothing"),
     }
-    line("history", "circuit, task and figures are entries under the run's signed checkpoint");
+    let under = "are entries under the run's signed checkpoint";
+    match body.format == FORMAT {
+        true => line(
+            "history",
+            &format!("circuit, task and the file of figures, seed, warnings and features {under}"),
+        ),
+        false => line(
+            "history",
+            &format!(
+                "circuit, task and figures {under}; seed, warnings and features are only signed in the format {}",
+                body.format
+            ),
+        ),
+    }
     body.provenance.warnings.iter().for_each(|warning| line("warning", warning));
     say!("  key        {}", body.provenance.public_key);
     line("unchecked", "that the whole history is sound (bem verify), nor the world itself");

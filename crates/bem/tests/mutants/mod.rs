@@ -2,14 +2,15 @@
 //!
 //! A mutant is a bundle whose circuit, statement, certificate, features, figures, provenance or signature was changed in one
 //! place. As it is, neither checker may accept it. Signed anew with the run's own key, as the owner of the run could, circuit,
-//! figures and provenance must still be refused, because the history says otherwise; a statement or certificate may be
-//! accepted only by both, and only if the rules still are the circuit, which is tried case by case here. Features are signed
-//! and not named by the history: signed anew they may be accepted by both where they still have their form.
+//! features, figures and provenance, seed and warnings with it, must still be refused, because the history says otherwise; a
+//! statement or certificate may be accepted only by both, and only if the rules still are the circuit, which is tried case by
+//! case here.
 
 use bem_base::digest::hash;
 use bem_base::prng::Prng;
 use bem_ledger::checkpoint::Signer;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +18,9 @@ use std::process::{Child, Command, Stdio};
 /// What is changed.
 pub const PARTS: [&str; 7] =
     ["circuit", "statement", "certificate", "features", "figures", "provenance", "signature"];
+
+/// Draws for every mutant that is wanted: most are new, and a short part has few.
+const DRAWS: u64 = 32;
 
 /// What came of the mutants of one part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +120,9 @@ fn leaves(value: &Value, path: &mut Vec<String>, found: &mut Vec<String>) {
     }
 }
 
+/// Lists of which an entry may be left out.
+const LISTS: [&str; 2] = ["/body/provenance/warnings", "/body/features"];
+
 /// Changes one place below one of these parts; nothing where there is none.
 fn mutated(bundle: &Value, roots: &[&str], prng: &mut Prng) -> Option<Value> {
     let mut found = Vec::new();
@@ -126,8 +133,18 @@ fn mutated(bundle: &Value, roots: &[&str], prng: &mut Prng) -> Option<Value> {
     if found.is_empty() {
         return None;
     }
-    let pointer = &found[prng.below(found.len() as u64) as usize];
     let mut changed = bundle.clone();
+    // A warning is left out or added, a feature left out: no single letter of theirs changes.
+    if let Some(root) = roots.iter().find(|root| LISTS.contains(*root)).filter(|_| prng.below(8) == 0) {
+        let list = changed.pointer_mut(root)?.as_array_mut()?;
+        match list.len() as u64 {
+            count if 0 < count && prng.below(2) == 0 => drop(list.remove(prng.below(count) as usize)),
+            _ if root.ends_with("/warnings") => list.push(json!(format!("note {}", prng.below(100)))),
+            _ => list.clear(),
+        }
+        return Some(changed);
+    }
+    let pointer = &found[prng.below(found.len() as u64) as usize];
     let leaf = changed.pointer_mut(pointer)?;
     *leaf = match &*leaf {
         Value::Bool(value) => json!(!value),
@@ -176,13 +193,15 @@ fn roots(part: &str) -> (&'static [&'static str], bool) {
         "circuit" => (&["/body/policy"], true),
         "statement" => (&["/body/statement", "/body/forbidden"], false),
         "certificate" => (&["/body/certificates"], false),
-        "features" => (&["/body/features", "/body/format"], false),
+        "features" => (&["/body/features", "/body/format"], true),
         "figures" => (&["/body/measured", "/body/evaluation"], true),
         "provenance" => (
             &[
                 "/body/provenance/task",
                 "/body/provenance/hypothesis",
+                "/body/provenance/seed",
                 "/body/provenance/steps",
+                "/body/provenance/warnings",
                 "/body/provenance/public_key",
                 "/body/provenance/checkpoint",
                 "/body/provenance/genesis",
@@ -196,7 +215,7 @@ fn roots(part: &str) -> (&'static [&'static str], bool) {
     }
 }
 
-/// Makes so many mutants of a part of a bundle, and asks both checkers about each.
+/// Makes so many mutants of a part of a bundle, fewer where it has no more, and asks both checkers about each.
 pub fn try_part(
     court: &mut Court,
     honest: &Value,
@@ -213,9 +232,14 @@ pub fn try_part(
         .filter(|root| honest.pointer(root).is_some_and(|value| !value.is_null()))
         .collect();
     let mut result = Count::default();
-    while result.refused < count {
+    // A short part has few mutants, so that drawing ends where nothing new comes any more.
+    let mut known = BTreeSet::from([honest.to_string()]);
+    for _ in 0..DRAWS * count {
+        if result.refused == count {
+            break;
+        }
         let Some(mutant) = mutated(honest, &roots, &mut prng) else { break };
-        if mutant == *honest {
+        if !known.insert(mutant.to_string()) {
             continue;
         }
         assert!(!court.accept(&spelled(&mutant)), "{part}: a mutant is accepted: {mutant}");

@@ -190,7 +190,7 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     let put_away = if limit.is_over() { put_away } else { PutAway::new() };
     let saved = history.save(&climb, put_away)?;
     compare(&climb, &worlds, &mut curves);
-    let figures = evaluations::text(&climb, &curves);
+    let figures = evaluations::text(&directory, &climb, &curves);
     history.publish(&directory, evaluations::NAME, figures.as_bytes())?;
     let head = history.publish(&directory, report::NAME, report::html(&climb, &curves, &saved).as_bytes())?;
     if arguments.json {

@@ -166,7 +166,7 @@ impl Keeper {
         curves.add(&result, measured, self.losses.as_ref(), Some(written))?;
         self.history.unit(&result, &self.climb)?;
         let saved = self.history.save(&self.climb, PutAway::new())?;
-        let figures = evaluations::text(&self.climb, &curves);
+        let figures = evaluations::text(&self.directory, &self.climb, &curves);
         self.history.publish(&self.directory, evaluations::NAME, figures.as_bytes())?;
         let page = report::html(&self.climb, &curves, &saved);
         self.history.publish(&self.directory, report::NAME, page.as_bytes())?;
