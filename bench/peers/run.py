@@ -355,7 +355,7 @@ def main() -> None:
     for name in arguments.only:
         group = group_of(name, arguments)
         with ThreadPoolExecutor(1 if group.alone else arguments.jobs) as pool:
-            order = sorted(range(len(group.rows)), key=lambda place: -likely_seconds(group.rows[place]))
+            order = sorted(range(len(group.rows)), key=lambda place: -slowness(group.rows[place]))
             begun = {place: pool.submit(measure, name, place, group, arguments) for place in order}
             table = []
             for place in range(len(group.rows)):
@@ -373,7 +373,7 @@ def main() -> None:
     sys.exit("\n".join(wrong) if wrong else 0)
 
 
-def likely_seconds(row: Row) -> int:
+def slowness(row: Row) -> int:
     """How long a row is likely to take, in steps of ten: what may be stopped begins first, so that nobody waits for it alone."""
     if "RecurrentPPO" in row.who:
         return 3

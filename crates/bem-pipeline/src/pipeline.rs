@@ -8,7 +8,7 @@
 
 use crate::PipelineError;
 use crate::domain::{domain_of, families_of};
-use crate::pool::{Learnt, Outcome, Pool, Settled};
+use crate::pool::{Learnt, Outcome, Pool, Settled, score_of};
 use crate::specialist::Specialist;
 use crate::volume::{Volume, scratch_file};
 use bem_base::digest::{Digest, hash_parts};
@@ -17,7 +17,7 @@ use bem_base::limits::ARMS_MAX;
 use bem_engine::climb::message::Order;
 use bem_engine::climb::{Climb, ClimbConfig, Purpose, Track, Unit, UnitResult};
 use bem_engine::worlds::{World, Worlds};
-use bem_games::game::GameError;
+use bem_games::game::{Game, GameError};
 use bem_learn::bucket::Bucket;
 use bem_learn::index::Parameters;
 use bem_learn::loss::Loss;
@@ -27,6 +27,10 @@ use std::sync::Arc;
 
 /// Tries at one setting, each with four times the steps of the one before.
 pub(crate) const TRIES: u32 = 2;
+/// The main machine has room for so many times the experts of one specialist, as far as a configuration allows.
+const ROOM: u32 = 4;
+/// See `ROOM`.
+const EXPERTS_MOST: u32 = 65_536;
 /// A plan without an end begins a new volume when this many times the rounds of a cycle have been mixed.
 const CYCLES_A_VOLUME: u32 = 8;
 
@@ -130,6 +134,8 @@ pub struct Pipeline {
     pub(crate) pool_tally: PoolTally,
     /// The first time that a setting was solved by the main machine, or the last try at it.
     pub(crate) done: BTreeMap<String, Done>,
+    /// What every setting's expert earned on fresh seeds when mixed learning first began with it.
+    pub(crate) had: BTreeMap<String, Fixed>,
     /// Which domain the main machine goes on with.
     pub(crate) scheduler: Bucket,
     pub(crate) chosen: BTreeMap<String, u32>,
@@ -169,6 +175,7 @@ impl Pipeline {
             pool: Pool::default(),
             pool_tally: PoolTally::default(),
             done: BTreeMap::new(),
+            had: BTreeMap::new(),
             scheduler: Bucket::new(&Parameters::DEFAULT, live),
             chosen: BTreeMap::new(),
             round: 0,
@@ -205,6 +212,14 @@ impl Pipeline {
     pub(crate) fn config(&self, stages: usize, families: Vec<String>) -> ClimbConfig {
         let Plan { seed, unit_steps, .. } = self.plan;
         ClimbConfig { seed, stages, unit_steps, families, parameters: Arc::clone(&self.plan.parameters) }
+    }
+
+    /// The main machine's configuration: that of a specialist with room for more experts. It is part of its genesis.
+    pub(crate) fn main_config(&self, families: Vec<String>) -> ClimbConfig {
+        let config = self.config(self.plan.stages.max(2), families);
+        let mut parameters = GenesisConfig::clone(&config.parameters);
+        parameters.experts_max = parameters.experts_max.saturating_mul(ROOM).min(EXPERTS_MOST);
+        ClimbConfig { parameters: Arc::new(parameters), ..config }
     }
 
     /// The units of the present round, in the order of their numbers. None depends on another. Empty when all is over.
@@ -338,7 +353,11 @@ impl Pipeline {
         };
         let machine = solution.learned.machine.as_ref();
         let (seed, instance) = (result.seed, volume.distilled.instance(task, result.seed));
-        let setting = is_setting.then(|| self.specialist_score(task).unwrap_or(Fixed::ZERO));
+        // Its specialist plays the same episodes: what it had on others may have been luck.
+        let setting = match is_setting && self.pool.route(task).is_none() {
+            true => Some(self.specialist_on(task, game.as_ref(), (result.seed, instance))?),
+            false => None,
+        };
         let learnt = Learnt { task, domain, game, seed, instance, agent, machine, score, setting };
         match self.pool.install(learnt) {
             Outcome::Installed => self.pool_tally.installed += 1,
@@ -352,6 +371,46 @@ impl Pipeline {
         let tracks = self.specialists.iter().flat_map(|specialist| specialist.climb.tracks());
         let mut solved = tracks.flat_map(|track| track.climbed.iter().rev());
         solved.find(|climbed| climbed.solved && climbed.task == task).map(|climbed| climbed.score)
+    }
+
+    /// What the specialist that has solved a task earns there in the episodes of this seed; nothing where there is none.
+    fn specialist_on(
+        &self,
+        task: &str,
+        game: &dyn Game,
+        (seed, instance): (u64, u64),
+    ) -> Result<Fixed, PipelineError> {
+        let known = self.specialists.iter().find_map(|specialist| specialist.agent_of(task));
+        match known.filter(|(_, own)| *own == instance) {
+            Some((agent, _)) => Ok(score_of(game, &agent, seed)?),
+            None => Ok(Fixed::ZERO),
+        }
+    }
+
+    /// The seed of episodes of a task that nobody has seen.
+    pub(crate) fn fresh_seed(&self, task: &str) -> u64 {
+        let place = hash_parts("bem/pipeline/fresh", &[&self.plan.seed.to_le_bytes(), task.as_bytes()]);
+        u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"))
+    }
+
+    /// What the pool earns in a setting in the episodes that nobody has seen; nothing without an expert.
+    pub(crate) fn fresh_score(&self, task: &str) -> Result<Fixed, PipelineError> {
+        let Some(route) = self.pool.route(task) else { return Ok(Fixed::ZERO) };
+        match self.pool.agent_of(route) {
+            Some(agent) => Ok(score_of(route.game.as_ref(), &agent, self.fresh_seed(task))?),
+            None => Ok(Fixed::ZERO),
+        }
+    }
+
+    /// Notes what every setting has before mixed learning goes on with it.
+    fn note_had(&mut self) -> Result<(), PipelineError> {
+        let routed = self.pool.routes().map(|(task, _)| task.to_string());
+        let new: Vec<String> = routed.filter(|task| !self.had.contains_key(task)).collect();
+        for task in new {
+            let score = self.fresh_score(&task)?;
+            self.had.insert(task, score);
+        }
+        Ok(())
     }
 
     /// As few experts stay as serve all settings.
@@ -433,6 +492,7 @@ impl Pipeline {
             Phase::Distillation => {
                 self.round = 0;
                 self.settle()?;
+                self.note_had()?;
                 self.learned = self.specialists.len() as u32;
                 self.note_kept();
                 Phase::Mixed
@@ -491,6 +551,11 @@ impl Pipeline {
         let is_last = self.plan.late.len() <= self.cycle;
         let is_renewed = !self.passed.is_empty();
         is_last && (is_renewed || self.phase == Phase::Mixed && self.plan.mixed_rounds <= self.round)
+    }
+
+    /// Steps that all tries at a setting may take.
+    pub fn setting_steps_max(&self) -> u64 {
+        (0..TRIES).map(|attempt| self.plan.unit_steps << (2 * attempt)).sum()
     }
 
     /// Units taken in: the number of the next one.

@@ -143,7 +143,8 @@ pub struct Learnt<'a> {
     pub machine: Option<&'a Machine>,
     /// Its score.
     pub score: Fixed,
-    /// Whether the task is a setting that must have an expert, with the score that somebody else has there.
+    /// The score that the task's specialist has in the same episodes, nothing where there is none, if the task is a setting that
+    /// must have an expert.
     pub setting: Option<Fixed>,
 }
 

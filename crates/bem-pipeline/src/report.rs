@@ -8,7 +8,6 @@ use crate::domain::domain_of;
 use crate::pipeline::{Done, Pipeline, PoolTally};
 use crate::pool::score_of;
 use crate::volume::Volume;
-use bem_base::digest::hash_parts;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climbed, Track};
 use std::collections::BTreeMap;
@@ -28,6 +27,8 @@ pub struct Row {
     pub main: Fixed,
     /// The number of this expert.
     pub expert: Option<u32>,
+    /// What was there when mixed learning first began with it, in the same fresh episodes; nothing before that.
+    pub had: Option<Fixed>,
     /// What its lessons there came to; nothing if it did not get there.
     pub lesson: Option<Done>,
     /// What a learner from scratch came to, if one was asked for.
@@ -139,13 +140,9 @@ impl Pipeline {
 
     /// Plays what the pool routes a setting to, and the specialist in the same instance, in the same fresh episodes.
     fn judge(&self, row: &mut Row) -> Result<(), PipelineError> {
-        let place = hash_parts("bem/pipeline/fresh", &[&self.plan.seed.to_le_bytes(), row.task.as_bytes()]);
-        let seed = u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"));
-        row.main = Fixed::ZERO;
+        let seed = self.fresh_seed(&row.task);
+        row.main = self.fresh_score(&row.task)?;
         let Some(route) = self.pool.route(&row.task) else { return Ok(()) };
-        if let Some(agent) = self.pool.agent_of(route) {
-            row.main = score_of(route.game.as_ref(), &agent, seed)?;
-        }
         let specialist = self.specialists.iter().find_map(|specialist| specialist.agent_of(&row.task));
         if let Some((agent, _)) = specialist.filter(|(_, instance)| *instance == route.instance) {
             row.specialist = Some(score_of(route.game.as_ref(), &agent, seed)?);
@@ -191,6 +188,7 @@ impl Pipeline {
             specialist: self.specialist_score(task).or_else(|| alone(task).map(|(last, _)| last.score)),
             main: self.pool.route(task).map_or(Fixed::ZERO, |route| route.score),
             expert: self.pool.route(task).map(|route| route.expert),
+            had: self.had.get(task).copied(),
             lesson: self.done.get(task).cloned(),
             scratch: alone(task).map(|(_, alone)| alone),
         };

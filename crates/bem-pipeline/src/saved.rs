@@ -23,7 +23,7 @@ use bem_synth::library::Machine;
 use std::collections::BTreeMap;
 
 /// The first words.
-const FORMAT: &str = "bem pipeline 2";
+const FORMAT: &str = "bem pipeline 3";
 
 impl Pipeline {
     /// Everything that decides what comes next.
@@ -58,6 +58,11 @@ impl Pipeline {
             writer.bool(done.steps_to_99.is_some());
             done.steps_to_99.iter().for_each(|steps| writer.u64(*steps));
             [done.steps, done.agreement.0, done.agreement.1].into_iter().for_each(|count| writer.u64(count));
+        }
+        writer.length(self.had.len());
+        for (task, score) in &self.had {
+            writer.text(task);
+            writer.i64(score.to_raw());
         }
         self.scheduler.encode(&mut writer);
         writer.length(self.chosen.len());
@@ -116,6 +121,8 @@ impl Pipeline {
             let (steps, agreement) = (reader.u64()?, (reader.u64()?, reader.u64()?));
             Ok((task, Done { score, steps_to_99, steps, agreement }))
         })?;
+        let had =
+            list(&mut reader, 12, |reader| Ok((reader.text()?.to_string(), Fixed::from_raw(reader.i64()?))))?;
         let scheduler = Bucket::decode(&mut reader)?;
         let chosen = list(&mut reader, 8, |reader| Ok((reader.text()?.to_string(), reader.u32()?)))?;
         let (round, units, steps) = (reader.u32()?, reader.u32()?, reader.u64()?);
@@ -134,6 +141,7 @@ impl Pipeline {
             pool,
             pool_tally,
             done: done.into_iter().collect(),
+            had: had.into_iter().collect(),
             scheduler,
             chosen: chosen.into_iter().collect(),
             round,

@@ -66,7 +66,7 @@ impl Pipeline {
             }
         }
         let file = WorldFile::Distilled(distilled.clone()).to_bytes();
-        let config = self.config(self.plan.stages.max(2), families);
+        let config = self.main_config(families);
         let climb = Climb::with_rungs(config, rungs.clone())?.passing_over(TRIES).with_libraries(libraries);
         let climb = climb.with_files(vec![hash(&file)]);
         // What was handed on is in the file.
@@ -109,7 +109,7 @@ impl Pipeline {
             "bem/pipeline/volume",
             &[&self.plan.seed.to_le_bytes(), &u64::from(self.begun).to_le_bytes()],
         );
-        let mut config = self.config(self.plan.stages.max(2), families);
+        let mut config = self.main_config(families);
         config.seed = u64::from_le_bytes(place.as_bytes()[..8].try_into().expect("eight of 32 bytes"));
         let file = WorldFile::Distilled(distilled.clone()).to_bytes();
         let climb = Climb::with_rungs(config, rungs)?.passing_over(TRIES).with_libraries(libraries);

@@ -1,8 +1,8 @@
 //! What a main machine begins with: for tasks that a specialist has learned, the instance, the machine that it acts with there,
 //! and episodes that it played.
 //!
-//! The machine is tried first, through the gate like every other. //! Episodes prove nothing: they are experience, as if the learner had seen them itself. Which of them may be is decided when a
-//! unit begins, from this file, its task and its seed alone, so that a replay decides the same. With masking an episode is left
+//! The machine is tried first, through the gate like every other. Episodes prove nothing: they are experience, as if the learner
+//! had seen them itself. Which of them may be is decided when a unit begins, from this file, its task and its seed alone, so that a replay decides the same. With masking an episode is left
 //! out if it is off-policy (the specialist itself would now do something else in more than a quarter of its steps), or unstable:
 //! it comes from another instance, so that the same
 //! actions need not bring the same again. Without masking everything is let in. Clauses: PIPE-2, PIPE-3, LOG-5; decisions D-134, D-277.

@@ -25,7 +25,7 @@ pub fn to_json(
         json!({
             "domain": row.domain, "task": row.task, "unseen": row.unseen, "specialist": float(row.specialist),
             "main": to_float(row.main), "expert": row.expert, "share": float(row.share()),
-            "lesson": float(lesson.map(|done| done.score)), "main_steps": lesson.map(|done| done.steps),
+            "had": float(row.had), "lesson": float(lesson.map(|done| done.score)), "main_steps": lesson.map(|done| done.steps),
             "main_steps_to_99": lesson.and_then(|done| done.steps_to_99),
             "scratch_steps": scratch.map(|alone| alone.steps),
             "scratch_steps_to_99": scratch.and_then(|alone| alone.steps_to_99),
@@ -39,6 +39,7 @@ pub fn to_json(
     let (episodes, [off_policy, unstable]) = summary.episodes;
     json!({
         "seed": pipeline.plan().seed, "finished": finished, "judged": summary.is_judged, "units": pipeline.units(),
+        "setting_steps_max": pipeline.setting_steps_max(),
         "out": directory.display().to_string(), "trace_head": pipeline.head().to_hex(), "domains": pipeline.domains(),
         "late": pipeline.plan().late, "heads": heads,
         "experts": summary.experts, "specialists_experts": summary.specialists_experts,
