@@ -374,7 +374,7 @@ def main() -> None:
 
 
 def slowness(row: Row) -> int:
-    """How long a row is likely to take, in steps of ten: what may be stopped begins first, so that nobody waits for it alone."""
+    """A rank, the slowest highest: what may be stopped begins first, so that nobody waits for it alone at the end."""
     if "RecurrentPPO" in row.who:
         return 3
     if "DQN" in row.who:
