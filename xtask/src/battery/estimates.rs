@@ -20,9 +20,9 @@ pub fn estimates(_scale: u64) -> Result<()> {
     let page = format!(
         "# Off-policy estimates, measured\n\nWritten by `cargo xtask battery estimates`, commit {}. Each log has 500 decisions in a \
          world of eight contexts and\nthree actions, drawn anew with its chances of reward, its logging policy (the rarest action has \
-         one chance in twenty)\nand the policy that is judged. Asked are 93 % and 1.5.\n\n{decisions}\n\nThe same of 500 logged episodes of three \
-         steps, in a world of four states and two actions, of which the logging policy\ntakes the rarer one with one chance in \
-         four at least; the truth is worked out backward.\n\n{episodes}\n",
+         one chance in twenty)\nand the policy that is judged. Asked are 93 % and 1.5.\n\n{decisions}\n\nThe same of 1,000 logged episodes of three \
+         steps, in a world of four states and two actions, of which the logging policy\ntakes the rarer one with three chances in \
+         ten at least; the truth is worked out backward.\n\n{episodes}\n",
         commit()?
     );
     print!("{page}");
