@@ -19,17 +19,23 @@ use bem_base::digest::{self, Digest};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use std::collections::BTreeMap;
 
-/// Version of the canonical bytes.
-const ENCODING_VERSION: u32 = 3;
-/// The version before, which says nothing of the parameters that came after it. What leaves them as they are by default is still
-/// written like this: its bytes, and with them the identity of its runs, are those of builds before.
-const ENCODING_VERSION_BEFORE: u32 = 2;
-/// The parameters of the latest version.
-const LATEST: [&str; 3] = ["exploration_plans", "exploration_hope", "alarms"];
+/// The first version of the canonical bytes: every parameter that no row of [`ADDED`] names.
+const VERSION_FIRST: u32 = 2;
+/// The parameters that came later, with the version of the canonical bytes that came with them: a new parameter is one more row,
+/// with the next number, or a name in the last row while no build has written that version yet. What leaves the parameters of a
+/// row and of those below it at their defaults is written in the version before: its bytes, and with them the identity of its
+/// runs, are those of builds before.
+const ADDED: &[(u32, &[&str])] = &[(3, &["exploration_plans", "exploration_hope", "alarms"])];
 
-/// Whether canonical bytes of a version have this parameter.
-fn has_parameter(version: u32, name: &str) -> bool {
-    ENCODING_VERSION <= version || !LATEST.contains(&name)
+/// Whether canonical bytes of a version have this parameter, by such a table.
+fn has_parameter(added: &[(u32, &[&str])], version: u32, name: &str) -> bool {
+    added.iter().all(|(since, names)| *since <= version || !names.contains(&name))
+}
+
+/// The oldest version, by such a table, that says everything where these parameters are not at their defaults.
+fn oldest_version(added: &[(u32, &[&str])], is_moved: impl Fn(&str) -> bool) -> u32 {
+    let moved = added.iter().rev().find(|(_, names)| names.iter().any(|name| is_moved(name)));
+    moved.map_or(VERSION_FIRST, |(since, _)| *since)
 }
 
 /// Why a configuration cannot be used.
@@ -148,15 +154,15 @@ impl GenesisConfig {
 
     /// The oldest version of the bytes that says everything.
     fn version(&self) -> u32 {
-        let is_before = self.exploration_plans && self.exploration_hope && self.alarms;
-        if is_before { ENCODING_VERSION_BEFORE } else { ENCODING_VERSION }
+        let default = GenesisConfig::default();
+        oldest_version(ADDED, |name| !self.has_equal(&default, name))
     }
 
     /// Reads canonical bytes and checks them like a file.
     pub fn decode(reader: &mut Reader<'_>) -> Result<GenesisConfig, DecodeError> {
         let start = reader.clone();
         let version = reader.u32()?;
-        if !(ENCODING_VERSION_BEFORE..=ENCODING_VERSION).contains(&version) {
+        if version != VERSION_FIRST && ADDED.iter().all(|(since, _)| *since != version) {
             return Err(start.error("an unknown version of the configuration"));
         }
         let config = GenesisConfig::decode_fields(version, reader)?;

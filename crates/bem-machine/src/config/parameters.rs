@@ -9,7 +9,7 @@ use super::reference::Reference;
 use super::table::parameters;
 use super::value::{Decimals, Value, decimal};
 use super::words::{ChoiceRule, RouterKind, SchedulerKind};
-use super::{ConfigError, Entry, Trial, has_parameter};
+use super::{ADDED, ConfigError, Entry, Trial, has_parameter};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::Fixed;
 use bem_base::limits::{

@@ -94,8 +94,18 @@ macro_rules! parameters {
                 },
             )+)+];
 
+            /// Whether the parameter of this name has the same value here and there.
+            ///
+            /// Panics if there is none: the table of versions names one that does not exist.
+            pub(super) fn has_equal(&self, other: &GenesisConfig, name: &str) -> bool {
+                match name {
+                    $($(stringify!($name) => self.$name == other.$name,)+)+
+                    _ => panic!("there is no parameter {name:?}"),
+                }
+            }
+
             pub(super) fn encode_fields(&self, version: u32, writer: &mut Writer) {
-                $($(if has_parameter(version, stringify!($name)) {
+                $($(if has_parameter(ADDED, version, stringify!($name)) {
                     Value::encode(&self.$name, writer);
                 })+)+
             }
@@ -105,7 +115,7 @@ macro_rules! parameters {
                 reader: &mut Reader<'_>,
             ) -> Result<GenesisConfig, DecodeError> {
                 let unsaid = GenesisConfig::default();
-                Ok(GenesisConfig { $($($name: match has_parameter(version, stringify!($name)) {
+                Ok(GenesisConfig { $($($name: match has_parameter(ADDED, version, stringify!($name)) {
                     true => <$kind as Value>::decode(reader)?,
                     false => unsaid.$name,
                 },)+)+ })
@@ -114,7 +124,7 @@ macro_rules! parameters {
             /// The words of the CONFIG segment: every parameter of its version in order.
             pub fn words(&self) -> Vec<u64> {
                 let (version, mut words) = (self.version(), Vec::new());
-                $($(if has_parameter(version, stringify!($name)) {
+                $($(if has_parameter(ADDED, version, stringify!($name)) {
                     Value::words(&self.$name, &mut words);
                 })+)+
                 words

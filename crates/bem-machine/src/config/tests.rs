@@ -5,6 +5,11 @@ use bem_base::fixed::Fixed;
 use bem_learn::index::Parameters;
 use expect_test::{Expect, expect};
 
+/// All parameters that came after the first version.
+fn later_names() -> Vec<&'static str> {
+    ADDED.iter().flat_map(|(_, names)| *names).copied().collect()
+}
+
 fn check_refused(text: &str, want: Expect) {
     want.assert_eq(&GenesisConfig::from_toml(text).unwrap_err().to_string());
 }
@@ -106,7 +111,7 @@ fn every_parameter_moves_the_digest() {
     // One word per parameter and one more per threshold: nothing is left out of the encoding.
     let config = GenesisConfig::default();
     let said = GenesisConfig::NAMES.len() + config.band_thresholds.len();
-    assert_eq!(config.words().len(), said - LATEST.len());
+    assert_eq!(config.words().len(), said - later_names().len());
     let other = GenesisConfig { alarms: false, ..config.clone() };
     assert_eq!(other.words().len(), said);
 }
@@ -148,13 +153,39 @@ fn what_leaves_the_latest_parameters_alone_has_the_bytes_of_the_version_before()
     let usual = GenesisConfig::default();
     let other = GenesisConfig { exploration_hope: false, ..GenesisConfig::default() };
     let (before, after) = (encoded(&usual), encoded(&other));
-    assert_eq!((before[0], after[0], before.len() + 8 * LATEST.len()), (2, 3, after.len()));
+    assert_eq!((before[0], after[0], before.len() + 8 * later_names().len()), (2, 3, after.len()));
     for config in [&usual, &other] {
         assert_eq!(GenesisConfig::decode(&mut Reader::new(&encoded(config))).unwrap(), *config);
     }
     // One configuration has one form.
     let mut writer = Writer::new();
-    writer.u32(ENCODING_VERSION);
-    usual.encode_fields(ENCODING_VERSION, &mut writer);
+    writer.u32(3);
+    usual.encode_fields(3, &mut writer);
     assert!(GenesisConfig::decode(&mut Reader::new(writer.as_bytes())).is_err());
+}
+
+#[test]
+fn the_rows_of_versions_rise_by_one_and_name_parameters_once_each() {
+    let versions: Vec<u32> = ADDED.iter().map(|(version, _)| *version).collect();
+    let rising: Vec<u32> = (1..=ADDED.len() as u32).map(|row| VERSION_FIRST + row).collect();
+    assert_eq!(versions, rising);
+    let (names, mut once) = (later_names(), later_names());
+    assert!(names.iter().all(|name| GenesisConfig::NAMES.contains(name)), "{names:?}");
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), names.len());
+}
+
+#[test]
+fn a_further_version_is_one_row_and_leaves_the_bytes_of_all_before_it() {
+    let added: &[(u32, &[&str])] = &[(3, &["alarms"]), (4, &["guard"]), (5, &["lanes"])];
+    let version = |moved: &[&str]| oldest_version(added, |name| moved.contains(&name));
+    assert_eq!((version(&[]), version(&["alarms"]), version(&["guard"])), (2, 3, 4));
+    assert_eq!(
+        (version(&["alarms", "guard"]), version(&["alarms", "lanes"]), version(&["buckets"])),
+        (4, 5, 2)
+    );
+    let names = ["buckets", "alarms", "guard", "lanes"];
+    let said = |version| names.into_iter().filter(|name| has_parameter(added, version, name)).count();
+    assert_eq!([2, 3, 4, 5].map(said), [1, 2, 3, 4]);
 }
