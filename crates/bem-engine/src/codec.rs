@@ -73,7 +73,7 @@ pub(crate) fn encode_hypothesis(hypothesis: &Hypothesis, writer: &mut Writer) {
     writer.text(&hypothesis.words);
     writer.u32(hypothesis.description_length);
     writer.bool(hypothesis.exact);
-    encode_option(writer, hypothesis.foreseen.as_ref(), |foreseen, writer| writer.i64(*foreseen));
+    encode_option(writer, hypothesis.predicted.as_ref(), |predicted, writer| writer.i64(*predicted));
     writer.raw(hypothesis.provenance.as_bytes());
     encode_option(writer, hypothesis.machine.as_ref(), Machine::encode);
 }
@@ -86,7 +86,7 @@ pub(crate) fn decode_hypothesis(shape: &Shape, reader: &mut Reader<'_>) -> Resul
         words: reader.text()?.to_string(),
         description_length: reader.u32()?,
         exact: reader.bool()?,
-        foreseen: decode_option(reader, Reader::i64)?,
+        predicted: decode_option(reader, Reader::i64)?,
         provenance: Digest::decode(reader)?,
         machine: decode_option(reader, Machine::decode)?,
     })

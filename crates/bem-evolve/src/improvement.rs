@@ -178,7 +178,7 @@ const BOUND_STEPS: i64 = 128;
 #[derive(Clone, Debug)]
 pub struct ImprovementTest {
     odds: u128,
-    /// The mean difference that the candidate's own model foresees; zero when it has none.
+    /// The mean difference that the candidate's own model predicts; zero when it has none.
     promise: Fixed,
     wealth: [u128; WAGERS.len()],
     differences: Vec<Fixed>,

@@ -24,9 +24,9 @@ pub struct Hypothesis {
     pub description_length: u32,
     /// It explains its samples without exception.
     pub exact: bool,
-    /// For plans: the return that the counted model foresees, in milli-units; for explanations that read their own
+    /// For plans: the return that the counted model predicts, in milli-units; for explanations that read their own
     /// actions, the highest there is. What logged steps say about single actions does not apply to such a policy.
-    pub foreseen: Option<i64>,
+    pub predicted: Option<i64>,
     /// The digest of the experience it was derived from; zero when it came from the library.
     pub provenance: Digest,
     /// The abstract machine, to be built again for other sizes.

@@ -86,7 +86,7 @@ impl Machine {
             words: self.words.clone(),
             description_length: self.description_length,
             exact: true,
-            foreseen: None,
+            predicted: None,
             provenance: Digest::default(),
             machine: Some(self.clone()),
         })

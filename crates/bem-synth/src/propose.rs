@@ -119,7 +119,7 @@ pub fn propose(
     }
     // What explains everything makes what has exceptions pointless; what looks ahead stays beside it.
     if search.list.iter().any(|hypothesis| hypothesis.exact) {
-        search.list.retain(|hypothesis| hypothesis.exact || hypothesis.foreseen.is_some());
+        search.list.retain(|hypothesis| hypothesis.exact || hypothesis.predicted.is_some());
     }
     // What is credited comes first, but after what explains every single reward.
     let first = search.list.iter().position(|hypothesis| !hypothesis.exact).unwrap_or(search.list.len());
@@ -254,7 +254,7 @@ impl Proposing<'_> {
             .and_then(|(stated, length, words)| Some((self.restore(&lens, stated)?, length, words)));
         let Some((stated, length, words)) = found else { return false };
         self.add(stated, None, format!("{words}, with {}", lens.words()), length, true);
-        self.foresee_last();
+        self.predict_the_most();
         true
     }
 
@@ -267,7 +267,7 @@ impl Proposing<'_> {
     fn fit_values(&mut self, episodes: &[&Episode], work: &mut Work) -> bool {
         let Some((stated, length, words)) = fitted::fit(self.shape, episodes, work) else { return false };
         self.add(stated, None, words, length, false);
-        self.list.last_mut().expect("just added").foreseen = Some(0);
+        self.list.last_mut().expect("just added").predicted = Some(0);
         false
     }
 
@@ -288,16 +288,16 @@ impl Proposing<'_> {
             }
         }
         for hypothesis in &mut self.list {
-            (hypothesis.exact, hypothesis.foreseen) = (false, Some(self.shape.return_max));
+            (hypothesis.exact, hypothesis.predicted) = (false, Some(self.shape.return_max));
         }
         Some(credit)
     }
 
     /// What was added last cannot be judged by the highest rewards in the log, because it reads its own actions, which are not
     /// those of the log, or because it is about lower rewards too. Only what it is worth by its own explanation can be said.
-    fn foresee_last(&mut self) {
+    fn predict_the_most(&mut self) {
         let last = self.list.last_mut().expect("called after something was added");
-        last.foreseen = Some(self.shape.return_max);
+        last.predicted = Some(self.shape.return_max);
     }
 
     /// A closer look with means of its own.
@@ -342,7 +342,7 @@ impl Proposing<'_> {
             let words = format!("{}, with {}", hypothesis.words, lens.words());
             self.add(stated, None, words, hypothesis.description_length, hypothesis.exact);
             if hypothesis.exact && lens.shows_actions() && is_borne_out(&hypothesis.policy, &seen) {
-                self.foresee_last();
+                self.predict_the_most();
             }
         }
         explained
@@ -361,7 +361,7 @@ impl Proposing<'_> {
         // The highest rewards alone, which screens count, say little about it; it was held against all of them. Where
         // episodes go on, what is earned at once may not be what counts, and screens decide.
         if self.shape.horizon == 1 {
-            self.foresee_last();
+            self.predict_the_most();
         }
         true
     }
@@ -540,7 +540,7 @@ impl Proposing<'_> {
     fn plan(&mut self, planned: PlannedControl) -> Explorer {
         if let Some(stated) = planned.stated {
             self.add(stated, None, planned.words, planned.states as u32, false);
-            self.list.last_mut().expect("just added").foreseen = Some(planned.foreseen);
+            self.list.last_mut().expect("just added").predicted = Some(planned.predicted);
         }
         planned.explorer
     }
@@ -568,7 +568,7 @@ impl Proposing<'_> {
             words,
             description_length,
             exact,
-            foreseen: None,
+            predicted: None,
             provenance,
             machine,
         });

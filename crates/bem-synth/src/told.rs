@@ -189,7 +189,7 @@ impl Told {
             hypothesis.words = format!("{}, by {} labels", hypothesis.words, self.len());
             hypothesis.provenance = self.digest();
             // Labels are no rewards: what explains them explains nothing that was measured.
-            (hypothesis.exact, hypothesis.foreseen) = (false, None);
+            (hypothesis.exact, hypothesis.predicted) = (false, None);
             list.push(hypothesis);
         }
         list
@@ -203,7 +203,7 @@ impl Told {
             words,
             description_length,
             exact: false,
-            foreseen: None,
+            predicted: None,
             provenance: self.digest(),
             machine: None,
         }

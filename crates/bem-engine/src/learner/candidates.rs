@@ -238,7 +238,7 @@ mod tests {
             words: format!("always {action}"),
             description_length: 1,
             exact: true,
-            foreseen: None,
+            predicted: None,
             provenance: Digest::default(),
             machine: None,
         }

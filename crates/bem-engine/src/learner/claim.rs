@@ -186,8 +186,8 @@ mod tests {
     fn hypothesis(policy: Policy, statement: Statement) -> Hypothesis {
         let statement = Some(statement);
         let (words, provenance) = ("a test".to_string(), Digest::default());
-        let (description_length, exact, foreseen, machine) = (1, true, None, None);
-        Hypothesis { policy, statement, words, description_length, exact, foreseen, provenance, machine }
+        let (description_length, exact, predicted, machine) = (1, true, None, None);
+        Hypothesis { policy, statement, words, description_length, exact, predicted, provenance, machine }
     }
 
     /// Shows the condition of a candidate, or says why not.

@@ -217,7 +217,7 @@ impl Learner {
         for candidate in candidates {
             if is_searched && most <= submitted {
                 // A plan is made anew with every search; what explains the log may wait for the next one.
-                if candidate.exact && candidate.foreseen.is_none() && self.shape.horizon == 1 {
+                if candidate.exact && candidate.predicted.is_none() && self.shape.horizon == 1 {
                     self.candidates.put_off(candidate);
                 }
                 continue;
@@ -477,7 +477,7 @@ impl Learner {
     /// The candidate that is measured now, if it is a plan.
     fn measured_plan(&self) -> Option<Hypothesis> {
         let serial = self.machinery.evolution().trial()?.patch().serial;
-        self.candidates.waiting(serial).filter(|candidate| candidate.foreseen.is_some()).cloned()
+        self.candidates.waiting(serial).filter(|candidate| candidate.predicted.is_some()).cloned()
     }
 
     /// The candidate that is measured now.

@@ -24,7 +24,7 @@ const RECENT_EPISODES: usize = 256;
 const HIDDEN_SHARE: i64 = 16;
 /// The part of the range of returns that a plan must gain to be measured as soon as everything is known.
 const KNOWN_GAIN: i64 = 16;
-/// Episodes of the acting policy that the model must have foreseen, at least.
+/// Episodes of the acting policy that the model must have predicted, at least.
 const OWN_EPISODES: u64 = 8;
 
 impl Learner {
@@ -39,7 +39,7 @@ impl Learner {
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or
     /// the plan itself is not yet what it could be while something much worse acts.
     pub(super) fn take_small_plan(&self, candidates: &mut Vec<Hypothesis>) -> Option<Hypothesis> {
-        let place = candidates.iter().position(|candidate| candidate.foreseen.is_some())?;
+        let place = candidates.iter().position(|candidate| candidate.predicted.is_some())?;
         let policy = &candidates[place].policy;
         let tested = self.candidates.tested_at(policy);
         let is_timed = self.settings.config.stationary && 0 < policy.counts_steps();
@@ -131,14 +131,14 @@ impl Learner {
         cost <= left.min(self.tally.steps.max(MEASURING_STEPS))
     }
 
-    /// Whether the acting policy earned what the counts foresee for it.
+    /// Whether the acting policy earned what the counts predict for it.
     pub(super) fn is_borne_out(&self) -> bool {
         let (realised, acting) = (self.standing.realised(), self.machinery.frozen());
-        let foreseen = (OWN_EPISODES <= realised.episodes()).then(|| self.predicted(acting)?.held());
-        foreseen.flatten().is_some_and(|foreseen| realised.bears_out(foreseen, self.seen_span()))
+        let predicted = (OWN_EPISODES <= realised.episodes()).then(|| self.predicted(acting)?.held());
+        predicted.flatten().is_some_and(|predicted| realised.bears_out(predicted, self.seen_span()))
     }
 
-    /// Whether counts through the present lens, where it is one for something hidden, foresee what the acting policy earned.
+    /// Whether counts through the present lens, where it is one for something hidden, predict what the acting policy earned.
     /// A search may bring a lens that shows less than the one before: what acts by more than it shows would seem worth less
     /// than it is.
     pub(super) fn bears_out_what_is_hidden(&self) -> bool {

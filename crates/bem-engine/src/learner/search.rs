@@ -115,7 +115,7 @@ impl Learner {
                 words: self.choice_words(),
                 description_length: u32::MAX,
                 exact: false,
-                foreseen: None,
+                predicted: None,
                 provenance: self.experience.digest(),
                 machine: None,
             });
@@ -175,10 +175,10 @@ impl Learner {
             return Screened::Refuted;
         }
         // What reads its own actions was held against the log where it was found; replayed here, it would see others'.
-        if candidate.foreseen.is_some() && candidate.exact {
+        if candidate.predicted.is_some() && candidate.exact {
             return if tested.is_none() { Screened::Promises(Fixed::ZERO) } else { Screened::Refuted };
         }
-        if candidate.foreseen.is_some() {
+        if candidate.predicted.is_some() {
             return self.promised_gain(candidate, tested).map_or(Screened::Refuted, Screened::Promises);
         }
         // What chance turned down may come again when four times as much is known.

@@ -271,11 +271,11 @@ impl Realised {
         (i128::from(shape.return_max) * episodes - self.sum, span * episodes)
     }
 
-    /// Whether the mean is the one that was foreseen: within three standard errors, and half a hundredth of the range for
+    /// Whether the mean is the one that was predicted: within three standard errors, and half a hundredth of the range for
     /// what is left of drawing and rounding.
-    pub(super) fn bears_out(&self, foreseen: i64, span: i64) -> bool {
+    pub(super) fn bears_out(&self, predicted: i64, span: i64) -> bool {
         let count = i128::from(self.episodes);
-        let error = self.sum - i128::from(foreseen) * count;
+        let error = self.sum - i128::from(predicted) * count;
         let slack = i128::from(span / 200) * count;
         let variance = (spread(self.squares, count, self.sum) / count.max(1)).saturating_mul(9);
         error.saturating_mul(error) <= variance.saturating_add(slack.saturating_mul(slack))
@@ -392,7 +392,7 @@ mod tests {
             words: "plan".to_string(),
             description_length: 1,
             exact: false,
-            foreseen: Some(1_000),
+            predicted: Some(1_000),
             provenance: Digest::default(),
             machine: None,
         };

@@ -40,7 +40,7 @@ impl Learner {
             words: proposal.words.clone(),
             description_length: u32::MAX,
             exact: false,
-            foreseen: None,
+            predicted: None,
             provenance: self.experience.digest(),
             // What it stands for is still what can be built for other sizes.
             machine: self.standing.incumbent().machine.clone(),

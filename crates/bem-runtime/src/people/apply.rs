@@ -5,9 +5,9 @@
 //! checked. Clauses: HUM-3, HUM-5 to HUM-9, HUM-11; decisions D-29, D-76 to D-79.
 
 use super::change::{Change, Given, Inverse, Label, UNKNOWN, What};
-use super::foresee::{bucket_changes, control_changes};
 use super::input::{Ask, PeopleInput};
 use super::oversight::content;
+use super::preview::{bucket_changes, control_changes};
 use super::templates::is_template;
 use super::{DRIFT_MAX, Note, Phase};
 use crate::book::Published;
@@ -308,7 +308,7 @@ impl Service {
         let person = question.owner;
         let nothing = (Vec::new(), Inverse::Nothing);
         let Ok(context) = Context::from_bytes(question.kind, &question.context) else { return nothing };
-        let changes = self.foresee(answer, &context, person);
+        let changes = self.changes_of(answer, &context, person);
         match (answer, &context) {
             (Answer::Step(answer), Context::Step(shown)) => {
                 let said = self.advice_of(answer, shown, person);

@@ -393,7 +393,7 @@ impl Service {
             return Ok(Vec::new());
         }
         let context = Context::from_bytes(question.kind, &question.context)?;
-        Ok(self.foresee(&answer, &context, person))
+        Ok(self.changes_of(&answer, &context, person))
     }
 }
 

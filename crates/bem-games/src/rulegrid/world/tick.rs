@@ -30,7 +30,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether waypoints or rewards changed in a way that no model of motion could foresee.
+    /// Whether waypoints or rewards changed in a way that no model of motion could predict.
     pub fn is_discontinuity(self) -> bool {
         Event::Consume0 <= self
     }

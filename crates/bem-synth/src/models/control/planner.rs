@@ -44,8 +44,8 @@ const CLOCK_SHARE: i64 = 1_000;
 pub struct PlannedControl {
     /// The circuit and what it says; none when the plan is too large.
     pub stated: Option<Stated>,
-    /// The return that the counted model foresees, in milli-units.
-    pub foreseen: i64,
+    /// The return that the counted model predicts, in milli-units.
+    pub predicted: i64,
     /// What it is, in words.
     pub words: String,
     /// States of the model.
@@ -106,7 +106,7 @@ impl PlannedControl {
             Some(_) => "plan by steps left",
             None => "plan",
         };
-        let foreseen = to_milli(if timed.is_some() { best } else { plain_value });
+        let predicted = to_milli(if timed.is_some() { best } else { plain_value });
         let past = match model.lens() {
             Lens::Past(0) => String::new(),
             Lens::Past(steps) => format!(" and {steps} steps back"),
@@ -115,7 +115,7 @@ impl PlannedControl {
         let words = format!("{kind} over {} observations{past}", model.observations().len());
         let states = model.keys().len();
         let explorer = Explorer::new(shape, model);
-        PlannedControl { stated: timed.or(plain), foreseen, words, states, explorer }
+        PlannedControl { stated: timed.or(plain), predicted, words, states, explorer }
     }
 }
 
@@ -161,7 +161,7 @@ pub struct PlanComparison<'p> {
     return_max: i64,
     /// Steps of the log.
     steps: usize,
-    /// What the model foresees for both, with the value bits of a plan; of the acting policy nothing where its memory
+    /// What the model predicts for both, with the value bits of a plan; of the acting policy nothing where its memory
     /// takes too many forms.
     value: i64,
     held: Option<i64>,
@@ -191,7 +191,7 @@ impl<'p> PlanComparison<'p> {
         self.held.map(|held| to_milli(self.value - held))
     }
 
-    /// What the model foresees for the acting policy, in milli-units.
+    /// What the model predicts for the acting policy, in milli-units.
     pub fn held(&self) -> Option<i64> {
         self.held.map(to_milli)
     }

@@ -134,7 +134,7 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
     let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 8_000);
-    assert_eq!(planned.foreseen, 8_000);
+    assert_eq!(planned.predicted, 8_000);
     let zero = Policy::constant(2, 0);
     let comparison =
         PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &zero).unwrap();
@@ -226,7 +226,7 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
     let planned =
         PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
     assert_eq!(world.mean(&planned.stated.unwrap().policy), 1_000);
-    assert_eq!(planned.foreseen, 1_000);
+    assert_eq!(planned.predicted, 1_000);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
     let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
     let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 1_000);
-    assert_eq!(planned.foreseen, 1_000);
+    assert_eq!(planned.predicted, 1_000);
     let model = Model::of(&world.shape, Lens::Past(1), Grain::FULL, &episodes).unwrap();
     assert_eq!(value_of(&policy, &model, &Dynamics::expected(&model)).map(to_milli), Some(1_000));
 }

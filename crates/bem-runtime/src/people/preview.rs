@@ -28,7 +28,7 @@ const TEMPLATE_PRIOR_MAX: Fixed = Fixed::from_int(64);
 
 impl Service {
     /// What an answer would change.
-    pub(crate) fn foresee(&self, answer: &Answer, context: &Context, person: Person) -> Vec<Change> {
+    pub(crate) fn changes_of(&self, answer: &Answer, context: &Context, person: Person) -> Vec<Change> {
         let world = context.world().and_then(|index| self.world(WorldIndex(index)));
         match (answer, context, world) {
             (Answer::Step(answer), Context::Step(shown), Some(world)) => {
