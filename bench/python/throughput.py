@@ -5,7 +5,7 @@ python bench/python/throughput.py [--lanes 256] [--seconds 0.6] [--only FAMILY .
 Every family steps with numpy observations, rewards and terminations in every step: `bem.make_vec` against
 `gymnasium.vector.SyncVectorEnv` over `bem.make`, as many lanes on both sides, in one run, the median of three takes turns.
 Both are one thread and their seconds are those of the processor, so that other work on the machine changes the ratio little.
-Then `predict` on batches of 10,000. Exits with 1 if the median ratio over all families is below 100, one of them below 20,
+Then `predict` on batches of 10,000, of bytes and of numpy's whole numbers. Exits with 1 if the median ratio over all families is below 100, one of them below 20,
 or a prediction takes more than 50 ns.
 """
 
@@ -24,6 +24,8 @@ from gymnasium.vector import SyncVectorEnv
 import bem
 
 MEDIAN_RATIO, LEAST_RATIO, PREDICT_NS = 100, 20, 50
+# Worlds with as many bits in an observation.
+WIDE = {16: ("parity", {"n": 16}), 64: ("parity", {"n": 64})}
 
 
 def steps_a_second(envs: gymnasium.vector.VectorEnv, seconds: float) -> float:
@@ -67,7 +69,7 @@ def prediction(name: str, learner: bem.Learner, rows: np.ndarray) -> list[str]:
         learner.predict(rows)
         takes.append((time.process_time() - started) / len(rows) * 1e9)
     took = statistics.median(takes)
-    print(f"predict {name:20} {took:8.1f} ns an observation, {learner.circuit}", flush=True)
+    print(f"predict {name:24} {took:8.1f} ns an observation, {learner.circuit}", flush=True)
     return [f"a prediction in {name} takes {took:.0f} ns, not {PREDICT_NS}"] if PREDICT_NS < took else []
 
 
@@ -91,6 +93,12 @@ def main() -> None:
         is_number = name == "FrozenLake-v1"
         rows = random.integers(0, 16, 10_000) if is_number else random.integers(0, 2, (10_000, env.bits)).astype(np.int8)
         short += prediction(name, bem.Learner(env, seed=1).learn(steps), rows)
+    # What numpy makes of bits where nobody says a type: eight bytes each.
+    for width, (family, parameters) in {} if arguments.only else WIDE.items():
+        env = bem.make(family, **parameters)
+        rows = random.integers(0, 2, (10_000, env.bits))
+        assert rows.dtype == np.int64 and env.bits == width
+        short += prediction(f"{family}, {width} int64", bem.Learner(env, seed=1).learn(20_000), rows)
     sys.exit("\n".join(short) if short else 0)
 
 

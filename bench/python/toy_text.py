@@ -2,6 +2,8 @@
 
 python bench/python/toy_text.py [--steps 1000000] [--seeds 5] [--only NAME]
 
+The steps that are played at random to see how large rewards are belong to these steps.
+
 For every seed: the value of the frozen policy over the horizon as a share of the way from random play to the optimum, its
 distance from the undiscounted optimum in percent, and the first tenth of the steps at which that was at most one percent and stayed so.
 Exits with 1 if a seed is more than one percent below at the end.
@@ -48,17 +50,21 @@ def main() -> None:
             optimum, random = table.optimum(), table.random()
             learner, started, since = bem.Learner(env, seed=seed), time.process_time(), None
             for part in range(10):
-                learner.learn(arguments.steps // 10)
+                so_far = (part + 1) * arguments.steps // 10
+                learner.learn(max(0, so_far - learner.probe_steps - learner.num_timesteps))
                 value = table.value(learner)
                 is_close = optimum - value <= 0.01 * abs(optimum)
-                since = (since or (part + 1) * arguments.steps // 10) if is_close else None
+                since = (since or so_far) if is_close else None
+            if arguments.steps < learner.num_timesteps + learner.probe_steps:
+                below.append(f"{name}, seed {seed}: more steps than were allowed")
             gap = 100 * (optimum - value) / abs(optimum)
             if not is_close:
                 below.append(f"{name}, seed {seed}: {gap:.3f} % below the optimum, not 1 %")
             print(
                 f"{name:24} seed {seed}: value {value:9.4f} of {optimum:9.4f} (random {random:9.3f}), "
                 f"{gap:6.3f} % below, within 1 % since {since}, {learner.circuit.gates} gates, "
-                f"{learner.circuit.memory_bits} memory bits, {time.process_time() - started:.1f} CPU s",
+                f"{learner.circuit.memory_bits} memory bits, {learner.num_timesteps + learner.probe_steps} steps, "
+                f"{time.process_time() - started:.1f} CPU s",
                 flush=True,
             )
     sys.exit("\n".join(below) if below else 0)

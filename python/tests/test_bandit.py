@@ -1,6 +1,10 @@
 """The contextual bandit: live decisions, late rewards, logged data, bytes, and wrong input."""
 
+import os
 import pickle
+import signal
+import threading
+import time
 
 import bem
 import numpy as np
@@ -58,6 +62,45 @@ def test_bytes_and_pickles_go_on_bit_for_bit(tmp_path):
         (tmp_path / "cut").write_bytes(data[:cut])
         with pytest.raises(bem.BemError):
             bem.ContextualBandit.load(tmp_path / "cut")
+
+
+def test_an_interrupted_log_keeps_the_rows_that_were_taken_in():
+    random = np.random.default_rng(6)
+    rows = contexts(120_000, 8, 9)
+    actions = random.integers(0, 4, len(rows))
+    rewards = (actions == rows[:, 0] + 2 * rows[:, 3]).astype(float)
+    whole = bem.ContextualBandit(4, 8, seed=3).partial_fit(rows, actions, rewards)
+    bandit, asked = bem.ContextualBandit(4, 8, seed=3), []
+
+    def ask():
+        asked.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.2, ask)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        bandit.partial_fit(rows, actions, rewards)
+    # Measured are some 20 ms, also in the middle of a search; a busy machine may take longer.
+    assert time.monotonic() - asked[0] < 5
+    taken = bandit.summary()["rewards"]
+    assert 0 < taken < len(rows)
+    bandit.partial_fit(rows[taken:], actions[taken:], rewards[taken:])
+    assert bandit._native.to_bytes() == whole._native.to_bytes()
+
+
+def test_saving_that_breaks_off_leaves_the_file_of_before(tmp_path, monkeypatch):
+    bandit = bem.ContextualBandit(2, 3)
+    bandit.save(tmp_path / "bandit")
+    before = (tmp_path / "bandit").read_bytes()
+    bandit.reward(bandit.decide([0, 1, 0]), 1.0)
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError):
+        bandit.save(tmp_path / "bandit")
+    assert (tmp_path / "bandit").read_bytes() == before
 
 
 def test_wrong_input_is_named_and_nothing_is_taken_in():

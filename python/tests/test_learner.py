@@ -1,11 +1,15 @@
 """The learner on environments of others: spaces, resuming, auditing, export, and worlds that misbehave."""
 
+import json
 import os
 import pickle
 import re
 import signal
 import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import bem
 import gymnasium
@@ -381,6 +385,53 @@ def test_an_interrupt_in_the_middle_of_a_thought_loses_nothing_of_it():
     steps = learner.num_timesteps
     assert steps == learner.summary()["steps"]
     assert head(learner.learn(2_000)) == head(bem.Learner(bem.make("dyck"), seed=3).learn(steps + 2_000))
+
+
+def test_an_interrupt_while_a_learner_is_audited_or_saved_comes_back_and_loses_nothing():
+    learner = bem.Learner(bem.make("majority", n=9), seed=2).learn(20_000)
+    before = head(learner)
+    for call in (learner.verify, lambda: pickle.dumps(learner)):
+        asked = []
+
+        def ask():
+            asked.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(0.05, ask)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                call()
+        # Measured are some 20 ms; a busy machine may take longer.
+        assert time.monotonic() - asked[0] < 5
+        assert head(learner) == before
+    assert learner.verify()["verdict"] == "unanchored"
+    assert head(learner.learn(100)) == head(bem.Learner(bem.make("majority", n=9), seed=2).learn(20_100))
+
+
+def test_errors_are_found_where_they_are_looked_for_and_go_through_pickles():
+    error = pickle.loads(pickle.dumps(bem.BemError("words")))
+    assert type(error) is bem.BemError and bem.BemError.__module__ == "bem" and error.args == ("words",)
+    learner = bem.Learner(bem.make("parity", n=3), seed=1).learn(600)
+    assert learner.predict(obs=[1, 0, 0], deterministic=True)[0] == 1
+
+
+@pytest.mark.skipif("BEM_PROGRAM" not in os.environ, reason="BEM_PROGRAM names the program")
+def test_an_ordinary_environment_with_a_table_is_climbed_as_a_ladder(tmp_path):
+    """FrozenLake over horizon and ice: its optimum is worked out from its table by the program that speaks for it."""
+    root = Path(__file__).resolve().parents[2]
+    words = ["run", "--world", "examples/worlds/frozen_lake.toml", "--stages", "3", "--steps", "60000", "--unit-steps", "10000"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [os.environ["BEM_PROGRAM"], *words, "--out", str(tmp_path / "run"), "--json"],
+        cwd=root, env={**os.environ, "PATH": path, "XDG_STATE_HOME": str(tmp_path)}, capture_output=True, text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert len(report["ladder"]["settings"]) == 6
+    medians = [row["median"] if row["median"] is not None else float("inf") for row in report["ladder"]["settings"]]
+    assert medians == sorted(medians)
+    assert report["families"][0]["rungs"] == 3 and 2 <= report["families"][0]["rungs_solved"], report["families"]
 
 
 def test_callbacks_see_the_learner_and_may_stop_it():

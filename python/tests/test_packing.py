@@ -12,13 +12,18 @@ from gymnasium import spaces
 def test_rows_become_the_words_of_their_bits(width):
     rows = np.random.default_rng(width).integers(0, 2, (300, width))
     plain = [[sum(int(bit) << place for place, bit in enumerate(row[low : low + 64])) for low in range(0, width, 64)] for row in rows]
-    for dtype in (np.int8, np.uint8, np.bool_, np.int64, np.int16):
+    for dtype in (np.int8, np.uint8, np.bool_, np.int64, np.uint64, np.int32, np.int16, ">i8", ">u2"):
         assert (pack_bits(rows.astype(dtype), width)[0] == np.array(plain, dtype=np.uint64)).all()
         assert (codecs.Observations(spaces.MultiBinary(width)).pack(rows.astype(dtype))[0] == plain).all()
     for wrong in (2, -1):
         rows[7, width - 1] = wrong
         with pytest.raises(bem.BemError):
             pack_bits(rows.astype(np.int8), width)
+        for dtype in (np.int64, np.int32, np.int16):
+            with pytest.raises(bem.BemError):
+                pack_bits(rows.astype(dtype), width)
+            with pytest.raises(bem.BemError):
+                codecs.Observations(spaces.MultiBinary(width)).pack(rows.astype(dtype))
 
 
 def test_one_observation_and_many_have_the_same_bits():

@@ -2,7 +2,8 @@
 //!
 //! The two halves of a served world ([`bem_engine::serving`]) in one object: it decides by what was published last, and
 //! learns in rounds when enough is new. A round is worked on at once, in the call that completes it, so that the same calls
-//! bring the same answers. Clauses: VM-13, VM-16, SCC-8; decisions D-67, D-68, D-83.
+//! bring the same answers. It is done by a thread of its own: whoever interrupts that call leaves the round to its end, and whoever
+//! asks next waits for it. Clauses: VM-13, VM-16, SCC-8; decisions D-67, D-68, D-83, D-322.
 
 use crate::circuit::Circuit;
 use crate::refused;
@@ -13,12 +14,16 @@ use bem_base::limits::{ACTIONS_MAX, OBSERVATION_BITS_MAX};
 use bem_base::plain::plain;
 use bem_base::prng::{Prng, mix};
 use bem_engine::parameters;
-use bem_engine::serving::{Acting, Begun, Searching, Settled, settings_of};
+use bem_engine::serving::{Acting, Begun, Round, Searching, Settled, settings_of};
 use bem_machine::turn::{Odds, Turn};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Decisions that may wait for their reward.
 const WAITING_MAX: usize = 1 << 20;
@@ -26,6 +31,10 @@ const WAITING_MAX: usize = 1 << 20;
 const REWARD_MAX: f64 = 250_000.0;
 /// Chances are whole parts of this.
 const WHOLE: f64 = (1u64 << 32) as f64;
+/// Logged rows that are taken in between two looks for an interrupt.
+const ROWS_A_LOOK: usize = 1_000;
+/// How long a round is waited for between two looks for an interrupt.
+const WAIT_A_LOOK: Duration = Duration::from_millis(20);
 const FORMAT: &str = "bem bandit 1";
 
 /// A decision that waits for its reward.
@@ -37,11 +46,24 @@ struct Waiting {
     odds: Odds,
 }
 
+/// Logged rows that were looked at and may be taken in.
+struct Told<'a> {
+    contexts: &'a [u64],
+    words: usize,
+    actions: &'a [i64],
+    paid: &'a [i32],
+    chances: Option<&'a [f64]>,
+    /// The least of the chances.
+    least: Option<f64>,
+}
+
 /// A contextual bandit over bits.
 #[pyclass(module = "bem._bem")]
 pub struct Bandit {
     acting: Acting,
-    searching: Searching,
+    searching: Arc<Mutex<Searching>>,
+    /// Brings the round that a thread works on, if one does.
+    round: Mutex<Option<Receiver<Round>>>,
     shape: Shape,
     seed: u64,
     decisions: u64,
@@ -84,20 +106,89 @@ impl Bandit {
         let outcome = Outcome { reward, done: true, bad: false };
         let settled = [Settled { observation, action, odds, outcome, is_told: true }];
         self.acting.settle(begun, &settled);
-        self.searching.take(begun, &settled);
+        self.searching().take(begun, &settled);
         self.earned += i128::from(reward);
         self.rewarded += 1;
     }
 
-    fn learn(&mut self, py: Python<'_>) {
-        if !self.searching.has_work() {
-            return;
+    /// Takes logged rows in from this one on, until a search is due or many are taken; the next row.
+    fn take_rows(&mut self, told: &Told<'_>, from: usize) -> usize {
+        let end = told.paid.len().min(from + ROWS_A_LOOK);
+        for row in from..end {
+            let observation = self.bits(&told.contexts[row * told.words..(row + 1) * told.words]);
+            let is_even = match (told.least, told.chances) {
+                (Some(least), Some(chances)) => {
+                    let register = Prng::quick(self.seed ^ mix(self.rows ^ 0x6c6f_6773)).next_u64() >> 32;
+                    (register as f64) < WHOLE * least / chances[row]
+                }
+                _ => false,
+            };
+            self.rows += 1;
+            let odds = if is_even { Odds::equal(self.shape.actions) } else { Odds::CERTAIN };
+            let begun = Begun::alone(if is_even { Turn::DRAW } else { Turn::INDEX });
+            let waiting = Waiting { begun, observation, action: told.actions[row] as u16, odds };
+            self.take(&waiting, told.paid[row]);
+            if self.searching().has_work() {
+                return row + 1;
+            }
         }
-        let searching = &mut self.searching;
-        let round = py.detach(|| searching.work());
+        end
+    }
+
+    fn searching(&self) -> MutexGuard<'_, Searching> {
+        self.searching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the round that is due, if one is.
+    fn learn(&mut self, py: Python<'_>) -> PyResult<()> {
+        if !self.searching().has_work() {
+            return Ok(());
+        }
+        let (sender, receiver) = channel();
+        let searching = Arc::clone(&self.searching);
+        let thread = std::thread::Builder::new().name("bem searches".to_string());
+        thread
+            .spawn(move || {
+                let round = searching.lock().unwrap_or_else(PoisonError::into_inner).work();
+                // Nobody listens any more where the bandit was dropped.
+                let _ = sender.send(round);
+            })
+            .map_err(|error| refused(format!("no thread can be started: {error}")))?;
+        *self.round.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
+        self.settle(py)
+    }
+
+    /// Waits for the round that a thread works on, if one does, and lets it act; an interrupt leaves it to its end.
+    fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
+        let place = self.round.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(receiver) = place.as_mut() else { return Ok(()) };
+        let round = loop {
+            // Only one thread may listen: it is lent, not shared.
+            let lent = &mut *receiver;
+            match py.detach(move || lent.recv_timeout(WAIT_A_LOOK)) {
+                Ok(round) => break round,
+                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err(
+                        "the bandit broke off in the middle of a round and cannot go on",
+                    ));
+                }
+            }
+        };
+        *place = None;
         self.patches += round.patches.len() as u64;
         self.proofs += round.patches.iter().map(|note| note.proofs.len() as u64).sum::<u64>();
         self.acting.replace(round.acting);
+        Ok(())
+    }
+
+    /// For those who only look: the bandit when no round is under way.
+    fn settled<'a, 'py>(slf: &'a Bound<'py, Bandit>) -> PyResult<PyRef<'py, Bandit>> {
+        let is_under_way = slf.try_borrow()?.round.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_under_way {
+            slf.try_borrow_mut()?.settle(slf.py())?;
+        }
+        Ok(slf.try_borrow()?)
     }
 }
 
@@ -153,7 +244,8 @@ impl Bandit {
             Searching::open(&shape, settings_of(&config, seed), floor, &[]).map_err(refused)?;
         Ok(Bandit {
             acting: round.acting,
-            searching,
+            searching: Arc::new(Mutex::new(searching)),
+            round: Mutex::new(None),
             shape,
             seed,
             decisions: 0,
@@ -167,7 +259,8 @@ impl Bandit {
     }
 
     /// Decides: the number of the decision, the action, and the chance that it had.
-    fn decide(&mut self, context: Vec<u64>) -> PyResult<(u64, u16, f64)> {
+    fn decide(&mut self, py: Python<'_>, context: Vec<u64>) -> PyResult<(u64, u16, f64)> {
+        self.settle(py)?;
         self.check_words(context.len())?;
         let observation = self.bits(&context);
         let number = self.decisions;
@@ -183,6 +276,7 @@ impl Bandit {
 
     /// The reward of a decision.
     fn reward(&mut self, py: Python<'_>, decision: u64, reward: f64) -> PyResult<()> {
+        self.settle(py)?;
         let milli = self.milli(reward)?;
         let waiting = self.waiting.remove(&decision).ok_or_else(|| {
             refused(format!(
@@ -190,8 +284,7 @@ impl Bandit {
             ))
         })?;
         self.take(&waiting, milli);
-        self.learn(py);
-        Ok(())
+        self.learn(py)
     }
 
     /// Learns from logged rows. With propensities a random part of the rows, chosen so that every action is as likely, counts
@@ -205,6 +298,7 @@ impl Bandit {
         rewards: PyReadonlyArray1<'_, f64>,
         propensities: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<()> {
+        self.settle(py)?;
         let [rows, words] = [contexts.shape()[0], contexts.shape()[1]];
         self.check_words(words)?;
         let (contexts, actions) =
@@ -245,72 +339,68 @@ impl Bandit {
             }
         }
         let least = chances.map(|chances| chances.iter().copied().fold(f64::INFINITY, f64::min));
-        for row in 0..rows {
-            let observation = self.bits(&contexts[row * words..(row + 1) * words]);
-            let is_even = match (least, chances) {
-                (Some(least), Some(chances)) => {
-                    let register = Prng::quick(self.seed ^ mix(self.rows ^ 0x6c6f_6773)).next_u64() >> 32;
-                    (register as f64) < WHOLE * least / chances[row]
-                }
-                _ => false,
-            };
-            self.rows += 1;
-            let odds = if is_even { Odds::equal(self.shape.actions) } else { Odds::CERTAIN };
-            let begun = Begun::alone(if is_even { Turn::DRAW } else { Turn::INDEX });
-            self.take(&Waiting { begun, observation, action: actions[row] as u16, odds }, paid[row]);
-            self.learn(py);
+        let told = Told { contexts, words, actions, paid: &paid, chances, least };
+        let mut row = 0;
+        while row < rows {
+            // What was taken in before an interrupt stays, with the round that it has made due.
+            row = py.detach(|| self.take_rows(&told, row));
+            self.learn(py)?;
+            py.check_signals()?;
         }
         Ok(())
     }
 
     /// What acts when nothing is explored.
-    fn circuit(&self) -> Circuit {
-        let force = self.acting.in_force();
+    fn circuit(slf: &Bound<'_, Bandit>) -> PyResult<Circuit> {
+        let bandit = Bandit::settled(slf)?;
+        let force = bandit.acting.in_force();
         let lines = vec![
             "BEM policy contextual_bandit".to_string(),
-            format!("learned from {} rewards: {}", self.rewarded, plain(&force.words)),
+            format!("learned from {} rewards: {}", bandit.rewarded, plain(&force.words)),
         ];
-        let bits = usize::from(self.shape.observation_bits);
-        Circuit::of(force.agent.policy().clone(), bits, Some(1), "contextual_bandit", lines)
+        let bits = usize::from(bandit.shape.observation_bits);
+        Ok(Circuit::of(force.agent.policy().clone(), bits, Some(1), "contextual_bandit", lines))
     }
 
     /// Where it stands.
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn state<'py>(slf: &Bound<'py, Bandit>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, bandit) = (slf.py(), Bandit::settled(slf)?);
         let dict = PyDict::new(py);
-        dict.set_item("decisions", self.decisions)?;
-        dict.set_item("rewards", self.rewarded)?;
-        dict.set_item("waiting", self.waiting.len())?;
-        dict.set_item("patches", self.patches)?;
-        dict.set_item("proofs", self.proofs)?;
-        let mean = (0 < self.rewarded).then(|| self.earned as f64 / 1000.0 / self.rewarded as f64);
+        dict.set_item("decisions", bandit.decisions)?;
+        dict.set_item("rewards", bandit.rewarded)?;
+        dict.set_item("waiting", bandit.waiting.len())?;
+        dict.set_item("patches", bandit.patches)?;
+        dict.set_item("proofs", bandit.proofs)?;
+        let mean = (0 < bandit.rewarded).then(|| bandit.earned as f64 / 1000.0 / bandit.rewarded as f64);
         dict.set_item("online_mean", mean)?;
-        let force = self.acting.in_force();
+        let force = bandit.acting.in_force();
         dict.set_item("hypothesis", force.words)?;
         dict.set_item("contexts", force.contexts)?;
         Ok(dict)
     }
 
     /// The bytes from which it goes on as if nothing had happened.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn to_bytes<'py>(slf: &Bound<'py, Bandit>) -> PyResult<Bound<'py, PyBytes>> {
+        let bandit = Bandit::settled(slf)?;
         let mut writer = Writer::new();
         writer.text(FORMAT);
-        self.shape.encode(&mut writer);
-        [self.seed, self.decisions, self.rows, self.rewarded, self.patches, self.proofs]
+        bandit.shape.encode(&mut writer);
+        [bandit.seed, bandit.decisions, bandit.rows, bandit.rewarded, bandit.patches, bandit.proofs]
             .into_iter()
             .for_each(|count| writer.u64(count));
-        writer.u64(self.earned as u64);
-        writer.i64((self.earned >> 64) as i64);
-        writer.length(self.waiting.len());
-        for (number, waiting) in &self.waiting {
+        writer.u64(bandit.earned as u64);
+        writer.i64((bandit.earned >> 64) as i64);
+        writer.length(bandit.waiting.len());
+        for (number, waiting) in &bandit.waiting {
             writer.u64(*number);
             waiting.begun.encode(&mut writer);
             waiting.observation.0.iter().for_each(|word| writer.u64(*word));
             writer.u16(waiting.action);
             writer.u16(waiting.odds.to_raw());
         }
-        self.acting.encode(&mut writer);
-        self.searching.encode(&mut writer);
-        PyBytes::new(py, &writer.into_bytes())
+        bandit.acting.encode(&mut writer);
+        bandit.searching().encode(&mut writer);
+        Ok(PyBytes::new(slf.py(), &writer.into_bytes()))
     }
 
     /// Reads canonical bytes.
@@ -347,7 +437,8 @@ impl Bandit {
         let [seed, decisions, rows, rewarded, patches, proofs] = counts;
         Ok(Bandit {
             acting,
-            searching,
+            searching: Arc::new(Mutex::new(searching)),
+            round: Mutex::new(None),
             shape,
             seed,
             decisions,
@@ -362,12 +453,12 @@ impl Bandit {
 
     /// The best actions for rows of packed contexts, nothing explored.
     fn predict<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Bandit>,
         contexts: PyReadonlyArray2<'py, u64>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        self.check_words(contexts.shape()[1])?;
-        let policy = self.acting.in_force().agent;
+        let (py, bandit) = (slf.py(), Bandit::settled(slf)?);
+        bandit.check_words(contexts.shape()[1])?;
+        let policy = bandit.acting.in_force().agent;
         let mut blocks = crate::blocks::Blocks::new(policy.policy());
         let (rows, words) = (contexts.shape()[0], contexts.shape()[1]);
         let seen = contexts.as_slice().map_err(refused)?;

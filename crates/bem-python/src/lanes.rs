@@ -34,6 +34,7 @@ pub struct Lanes {
     actions: u16,
 }
 
+/// The lanes as Python's object holds them.
 struct Worlds {
     kind: LaneWorlds,
     /// Rewards in units.
@@ -42,6 +43,7 @@ struct Worlds {
     is_reset: bool,
 }
 
+/// The worlds, 256 in a block or one by one.
 enum LaneWorlds {
     Sliced(Vec<Sliced>),
     Single(Vec<Single>),

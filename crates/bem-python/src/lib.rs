@@ -19,7 +19,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-create_exception!(_bem, BemError, PyValueError, "What BEM refuses, with the words of its command line.");
+// Pickles name an exception by its module: the one where readers find it.
+create_exception!(bem, BemError, PyValueError, "What BEM refuses, with the words of its command line.");
 
 /// An error with these words.
 fn refused(words: impl std::fmt::Display) -> PyErr {

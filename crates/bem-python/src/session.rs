@@ -36,6 +36,9 @@ use std::time::{Duration, Instant};
 /// Units between two looks at the clock.
 const UNITS_A_LOOK: u32 = 16;
 
+/// How long something is waited for between two looks for an interrupt.
+const WAIT_A_LOOK: Duration = Duration::from_millis(20);
+
 /// A world of either kind.
 enum World {
     Python(Box<PythonWorld>),
@@ -65,6 +68,7 @@ impl World {
     }
 }
 
+/// What Python's object holds: the lesson and the world that it is about.
 struct Inner {
     session: engine::Session,
     world: World,
@@ -225,9 +229,7 @@ impl Session {
 
     /// The bytes from which it goes on as if nothing had happened.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let inner = self.open(py)?;
-        let session = &inner.session;
-        let bytes = py.detach(|| session.encode());
+        let bytes = self.beside(py, |inner| inner.session.encode())?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -301,7 +303,8 @@ impl Session {
 
     /// The history so far as the files of a ledger, which `bem verify`, `bem export` and `bem replay` take.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let store = self.written(py)?;
+        let name = self.name.clone();
+        let store = self.beside(py, move |inner| written(&inner.session, &name))?.map_err(refused)?;
         let files = PyDict::new(py);
         for (name, bytes) in &store.files {
             files.set_item(name, PyBytes::new(py, bytes))?;
@@ -311,9 +314,12 @@ impl Session {
 
     /// Writes the history and audits it: chain, tree, roots, conditions stated again, certificates checked again.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut store = self.written(py)?;
-        let report = py.detach(|| audit(&mut store, None, &mut RunConditions::new())).map_err(refused)?;
-        report_dict(py, report)
+        let name = self.name.clone();
+        let audited = self.beside(py, move |inner| {
+            let mut store = written(&inner.session, &name)?;
+            audit(&mut store, None, &mut RunConditions::new()).map_err(|error| error.to_string())
+        })?;
+        report_dict(py, audited.map_err(refused)?)
     }
 }
 
@@ -344,10 +350,31 @@ impl Session {
         Session { inner, name, thought: Mutex::new(None), is_shared, steps }
     }
 
-    /// The learner, as soon as it has thought to the end.
+    /// The learner, as soon as it has thought to the end. Whoever interrupts that leaves it to its end.
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Inner>> {
-        py.detach(|| self.has_thought(None));
+        self.wait(py)?;
         self.take()
+    }
+
+    /// Waits until no other thread has the learner, and looks for interrupts meanwhile.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        while !py.detach(|| self.has_thought(Instant::now() + WAIT_A_LOOK)) {
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// Has something long done by a thread of its own, so that an interrupt comes back at once; the learner is free when it is over.
+    fn beside<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Inner) -> T + Send + 'static,
+    ) -> PyResult<T> {
+        drop(self.open(py)?);
+        let (sender, result) = channel();
+        self.start("bem writes", move |inner| drop(sender.send(work(inner)))).map_err(refused)?;
+        self.wait(py)?;
+        result.recv().map_err(|_| PyRuntimeError::new_err("the learner broke off and cannot go on"))
     }
 
     fn take(&self) -> PyResult<MutexGuard<'_, Inner>> {
@@ -360,39 +387,31 @@ impl Session {
     }
 
     /// Waits for the thread that thinks, if there is one, at most to this moment; whether it has done.
-    fn has_thought(&self, until: Option<Instant>) -> bool {
+    fn has_thought(&self, until: Instant) -> bool {
         let Ok(mut thought) = self.thought.try_lock() else {
             // Another thread of Python works with this learner, which is refused where the learner is taken.
             return true;
         };
         let Some(receiver) = thought.as_ref() else { return true };
-        let is_over = match until {
-            Some(until) => {
-                let left = until.saturating_duration_since(Instant::now());
-                receiver.recv_timeout(left) != Err(RecvTimeoutError::Timeout)
-            }
-            None => {
-                // Either way it is over: a thread that has panicked says nothing any more.
-                let _ = receiver.recv();
-                true
-            }
-        };
+        // A thread that has panicked says nothing any more: then it is over, too.
+        let left = until.saturating_duration_since(Instant::now());
+        let is_over = receiver.recv_timeout(left) != Err(RecvTimeoutError::Timeout);
         if is_over {
             *thought = None;
         }
         is_over
     }
 
-    /// Has the next unit done by a thread of its own.
-    fn think(&self) -> Result<(), String> {
+    /// Has something done with the learner by a thread of its own.
+    fn start(&self, name: &str, work: impl FnOnce(&mut Inner) + Send + 'static) -> Result<(), String> {
         let (sender, receiver) = channel();
         let inner = Arc::clone(&self.inner);
-        let thread = std::thread::Builder::new().name("bem thinks".to_string());
+        let thread = std::thread::Builder::new().name(name.to_string());
         let mut thought = self.thought.lock().map_err(|error| error.to_string())?;
         thread
             .spawn(move || {
                 if let Ok(mut inner) = inner.lock() {
-                    inner.session.think();
+                    work(&mut inner);
                 }
                 // The learner is free again before anybody hears of it, and nobody may listen any more.
                 drop(inner);
@@ -406,7 +425,7 @@ impl Session {
     /// One slice of work, without the interpreter.
     fn work(&self, steps: u64, until: Instant) -> Slice {
         loop {
-            if !self.has_thought(Some(until)) {
+            if !self.has_thought(until) {
                 return Slice::ended(false);
             }
             let mut inner = match self.take() {
@@ -421,7 +440,7 @@ impl Session {
             if !goes_on || !is_thinking || until <= Instant::now() {
                 return slice;
             }
-            if let Err(error) = self.think() {
+            if let Err(error) = self.start("bem thinks", |inner| inner.session.think()) {
                 return Slice { outcome: Err(error), ..slice };
             }
         }
@@ -452,33 +471,26 @@ impl Session {
         let (raised, is_enough) = (world.raised(), is_enough(session.tally().steps, false));
         Slice { outcome: outcome.map_err(|error| error.to_string()), raised, is_enough }
     }
+}
 
-    /// The history in memory, signed with a key that nobody keeps: whoever needs an anchor keeps the head.
-    fn written(&self, py: Python<'_>) -> PyResult<MemoryStore> {
-        let inner = self.open(py)?;
-        let session = &inner.session;
-        let name: &str = &self.name;
-        let write = || -> Result<MemoryStore, String> {
-            let (solution, file) = session.close();
-            let bytes = file.to_bytes();
-            let mut store = MemoryStore::new();
-            let digest = store_blob(&mut store, &bytes).map_err(|error| error.to_string())?;
-            let mut climb = Climb::single(name, name, session.settings()).with_files(vec![digest]);
-            let mut secret = [0u8; 32];
-            getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
-            let (signer, code) = (Signer::from_seed(&secret), env!("CARGO_PKG_VERSION"));
-            let mut journal = Journal::create(store, signer, code, &climb, None, LogOptions::default())
-                .map_err(|error| error.to_string())?;
-            let unit = climb.next(&BTreeSet::new()).ok_or("a single task has one unit")?;
-            let result = UnitResult { unit, seed: climb.config().seed, solution, reused: false };
-            climb.take(&result);
-            journal.unit(&result, &climb).map_err(|error| error.to_string())?;
-            journal.save(&climb, Vec::new()).map_err(|error| error.to_string())?;
-            Ok(journal.into_store())
-        };
-        // The guard stays here: what is written is read from one state.
-        py.detach(write).map_err(refused)
-    }
+/// The history in memory, signed with a key that nobody keeps: whoever needs an anchor keeps the head.
+fn written(session: &engine::Session, name: &str) -> Result<MemoryStore, String> {
+    let (solution, file) = session.close();
+    let bytes = file.to_bytes();
+    let mut store = MemoryStore::new();
+    let digest = store_blob(&mut store, &bytes).map_err(|error| error.to_string())?;
+    let mut climb = Climb::single(name, name, session.settings()).with_files(vec![digest]);
+    let mut secret = [0u8; 32];
+    getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
+    let (signer, code) = (Signer::from_seed(&secret), env!("CARGO_PKG_VERSION"));
+    let mut journal = Journal::create(store, signer, code, &climb, None, LogOptions::default())
+        .map_err(|error| error.to_string())?;
+    let unit = climb.next(&BTreeSet::new()).ok_or("a single task has one unit")?;
+    let result = UnitResult { unit, seed: climb.config().seed, solution, reused: false };
+    climb.take(&result);
+    journal.unit(&result, &climb).map_err(|error| error.to_string())?;
+    journal.save(&climb, Vec::new()).map_err(|error| error.to_string())?;
+    Ok(journal.into_store())
 }
 
 /// The thresholds that BEM finds for a number: at quantiles of the values, or at round places between two bounds. Numbers are

@@ -10,6 +10,7 @@ import numpy as np
 from bem import _bem
 from bem._bem import BemError
 from bem.circuit import Circuit, pack_bits
+from bem.files import write_whole
 from bem.learner import _whole, config_text
 
 
@@ -114,7 +115,7 @@ class ContextualBandit:
 
     def save(self, path: Any) -> None:
         """Writes it to a file: :meth:`load` goes on bit for bit."""
-        Path(path).write_bytes(_state(self))
+        write_whole(path, _state(self))
 
     @classmethod
     def load(cls, path: Any) -> "ContextualBandit":

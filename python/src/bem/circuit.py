@@ -19,11 +19,9 @@ def pack_bits(bits: Any, width: int) -> tuple[np.ndarray, bool]:
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise BemError(f"bits have the shape {array.shape}; ({width},) or (n, {width}) is needed")
     rows = np.ascontiguousarray(np.atleast_2d(array))
-    if rows.dtype.itemsize == 1:
-        rows = rows.view(np.uint8)
-    elif rows.size and (rows.max() > 1 or rows.min() < 0):
-        raise BemError("bits are 0 or 1")
-    words = _bem.pack_rows(rows.astype(np.uint8, copy=False), max(1, -(-width // 64)))
+    if not rows.dtype.isnative:
+        rows = rows.astype(rows.dtype.newbyteorder("="))
+    words = _bem.pack_rows(rows.view(f"u{rows.dtype.itemsize}"), max(1, -(-width // 64)))
     if words is None:
         raise BemError("bits are 0 or 1")
     return words, array.ndim == 2

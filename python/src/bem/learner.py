@@ -17,6 +17,7 @@ from bem import _bem, spaces
 from bem._bem import BemError
 from bem.circuit import Circuit
 from bem.envs import Env
+from bem.files import write_whole
 from bem.wrappers import Binarize
 
 _MAGIC = b"bem learner 1\n"
@@ -274,7 +275,7 @@ class Learner:
 
     def predict(
         self,
-        observation: Any,
+        obs: Any,
         deterministic: bool = True,
         state: np.ndarray | None = None,
         episode_start: Any = None,
@@ -284,7 +285,7 @@ class Learner:
         Takes one observation or an array of many. A policy without memory hands back ``None``. The frozen policy draws
         nothing, so that ``deterministic`` changes nothing; it is there for those who always say it.
         """
-        words, is_many = self._observations.pack(observation)
+        words, is_many = self._observations.pack(obs)
         actions, state = self.circuit.act(words, state, episode_start)
         chosen = self._actions.decode_many(actions)
         if is_many:
@@ -340,9 +341,11 @@ class Learner:
         if ledger.exists():
             raise BemError(f"{path} holds a run already: name another folder")
         files = self._open().ledger()
-        ledger.mkdir(parents=True)
+        aside = ledger.with_name("ledger.tmp")
+        aside.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            (ledger / name).write_bytes(content)
+            (aside / name).write_bytes(content)
+        aside.rename(ledger)
         return Path(path)
 
     # Saving and going on.
@@ -424,10 +427,7 @@ class Learner:
 
     def save(self, path: Any) -> None:
         """Writes the learner to a file: :meth:`load` goes on bit for bit."""
-        data = self._to_bytes()
-        aside = Path(f"{path}.tmp")
-        aside.write_bytes(data)
-        os.replace(aside, path)
+        write_whole(path, self._to_bytes())
 
     @classmethod
     def load(cls, path: Any, env: gymnasium.Env | None = None) -> "Learner":

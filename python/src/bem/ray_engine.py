@@ -1,11 +1,13 @@
 """Units of work on a Ray cluster: what `bem pipeline run --engine ray` talks to over standard input and output.
 
-A frame is the unit's number, the length and the bytes, both numbers little-endian and 32 bits wide. Orders are put into the
-object store and handed out as tasks; a unit whose worker dies is worked on again by Ray, elsewhere if its machine is gone.
-A task gives its core back when it ends, which an actor does not: where fewer cores are left than before, units wait for
-each other and not for ever. Ray writes what it has to say to standard output, so that frames go to a copy of it. Answers
-are written as they are ready: the caller takes them in the order of their numbers. The same bytes give the same answer on
-every machine, so that a node that is lost costs time and nothing else.
+A frame is the unit's number, the number of its machine, the length and the bytes, all numbers little-endian and 32 bits wide.
+Every machine, a specialist or a volume of the main machine, has an actor, which is placed away from the others and takes no core.
+It hands its units, which lie in the object store with the snapshots that they go on from, out as tasks. Actors and tasks whose
+node is lost are started again elsewhere. A task gives its core back when it ends: where fewer cores are left than before,
+units wait for each other and not for ever, as they would for an actor that keeps its core. Ray writes what it has to say to
+standard output, so that frames go to a copy of it. Answers are written as they are ready: the caller takes them in the order of
+their numbers. The same bytes give the same answer on every machine, so that a node that is lost costs time and nothing
+else. When standard input ends, so does the engine, and leaves what is under way.
 """
 
 from __future__ import annotations
@@ -16,28 +18,28 @@ import struct
 import sys
 from typing import BinaryIO
 
-FRAME = struct.Struct("<II")
+FRAME = struct.Struct("<III")
 FRAME_BYTES_MAX = 1 << 29
 
 
-def read_frame(source: BinaryIO) -> tuple[int, bytes] | None:
+def read_frame(source: BinaryIO) -> tuple[int, int, bytes] | None:
     """The next frame; none at the end."""
     head = source.read(FRAME.size)
     if not head:
         return None
     if len(head) < FRAME.size:
         raise EOFError("a frame that is cut off")
-    number, length = FRAME.unpack(head)
+    number, machine, length = FRAME.unpack(head)
     if length > FRAME_BYTES_MAX:
         raise ValueError(f"a message of {length} bytes, more than {FRAME_BYTES_MAX}")
     data = source.read(length)
     if len(data) < length:
         raise EOFError("a frame that is cut off")
-    return number, data
+    return number, machine, data
 
 
-def write_frame(target: BinaryIO, number: int, data: bytes) -> None:
-    target.write(FRAME.pack(number, len(data)) + data)
+def write_frame(target: BinaryIO, number: int, machine: int, data: bytes) -> None:
+    target.write(FRAME.pack(number, machine, len(data)) + data)
     target.flush()
 
 
@@ -55,7 +57,13 @@ def serve(source: BinaryIO, target: BinaryIO, address: str | None, at_once: int)
 
         return work_unit(order)
 
-    waiting: list[tuple[int, bytes]] = []
+    @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
+    class Machine:
+        async def work(self, boxed: list) -> bytes:
+            # What is boxed comes as a reference and stays where it is until a task needs it.
+            return await work.options(scheduling_strategy="SPREAD").remote(boxed[0])
+
+    waiting: list[tuple[int, int, bytes]] = []
     arrived = threading.Condition()
     over = threading.Event()
 
@@ -70,19 +78,22 @@ def serve(source: BinaryIO, target: BinaryIO, address: str | None, at_once: int)
 
     threading.Thread(target=listen, daemon=True).start()
     under_way: dict = {}
+    actors: dict = {}
     while True:
         with arrived:
-            if not waiting and not under_way:
-                if over.is_set():
-                    return
+            while not waiting and not under_way and not over.is_set():
                 arrived.wait()
-                continue
+            if over.is_set():
+                return
             while waiting and len(under_way) < at_once:
-                number, order = waiting.pop(0)
-                under_way[work.remote(ray.put(order))] = number
+                number, machine, order = waiting.pop(0)
+                if machine not in actors:
+                    actors[machine] = Machine.remote()
+                under_way[actors[machine].work.remote([ray.put(order)])] = number, machine
         ready, _ = ray.wait(list(under_way), timeout=0.2)
         for reference in ready:
-            write_frame(target, under_way.pop(reference), ray.get(reference))
+            number, machine = under_way.pop(reference)
+            write_frame(target, number, machine, ray.get(reference))
 
 
 def main() -> None:

@@ -221,14 +221,14 @@ class Observations:
         return words, is_many
 
     def _pack_bits(self, array: np.ndarray) -> tuple[np.ndarray, bool] | None:
-        """Bytes that are bits, without copies; nothing where they are something else."""
+        """Numbers that are bits, without copies; nothing where they are something else."""
         extra = array.ndim - len(self.space.shape)
-        if array.dtype.kind not in "iub" or array.dtype.itemsize != 1 or extra not in (0, 1):
+        if array.dtype.kind not in "iub" or not array.dtype.isnative or extra not in (0, 1):
             return None
         if array.shape[extra:] != self.space.shape or not array.flags.c_contiguous:
             return None
         # A negative number is a large one without its sign.
-        rows = array.view(np.uint8).reshape((array.shape[0] if extra else 1, -1))
+        rows = array.view(f"u{array.dtype.itemsize}").reshape((array.shape[0] if extra else 1, -1))
         words = pack_rows(rows, self.words)
         return None if words is None else (words, bool(extra))
 
