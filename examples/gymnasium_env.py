@@ -3,8 +3,11 @@
 
 Try it with: bem solve --env-cmd 'python3 examples/gymnasium_env.py FrozenLake'
 
+`--horizon` and `--slippery` are parameters of a ladder: bem run --world examples/worlds/frozen_lake.toml
+
 Every line is one JSON object. What Gymnasium calls a discrete observation is split into unnamed groups of bits, rewards become whole
-milli-units, and BAD marks what one should never do: a hole, the cliff, an illegal pick-up or drop.
+milli-units, and BAD marks what one should never do: a hole, the cliff, an illegal pick-up or drop. These environments have a table of
+all transitions, from which the first line says exactly what the best policy and random play earn in so many steps.
 """
 import argparse
 import json
@@ -45,15 +48,33 @@ def is_bad(name, reward, terminated):
     return reward == (-100 if name == "CliffWalking" else -10)
 
 
+def worth(env, horizon, better):
+    """What an episode of so many steps is worth from its start, by the table of transitions."""
+    world = env.unwrapped
+    value = [0.0] * world.observation_space.n
+    for _ in range(horizon):
+        value = [better([sum(chance * (reward + (0 if done else value[after])) for chance, after, reward, done in outcomes)
+                         for outcomes in world.P[state].values()]) for state in range(len(value))]
+    return sum(chance * value[state] for state, chance in enumerate(world.initial_state_distrib))
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("world", choices=sorted(WORLDS))
-    parser.add_argument("--slippery", action="store_true", help="let the ice of FrozenLake be slippery")
+    parser.add_argument("--slippery", nargs="?", const="true", default="false", choices=["true", "false"],
+                        help="let the ice of FrozenLake be slippery")
+    parser.add_argument("--horizon", type=int, help="steps of an episode")
     arguments = parser.parse_args()
     name = arguments.world
-    options, sizes, horizon, (low, high), (least, most) = WORLDS[name]
+    options, sizes, usual, (low, high), (least, most) = WORLDS[name]
+    horizon = arguments.horizon or usual
+    least, most = (min(low, 0) * horizon, most) if arguments.horizon else (least, most)
     if name == "FrozenLake":
-        options = dict(options, is_slippery=arguments.slippery)
+        options = dict(options, is_slippery=arguments.slippery == "true")
     env = gymnasium.make(latest(name), max_episode_steps=horizon, **options)
     widths = [bits_for(size) for size in sizes]
     fields = [[sum(widths[:index]), width] for index, width in enumerate(widths)]
@@ -66,7 +87,8 @@ def main():
         print(json.dumps(message, separators=(",", ":")), flush=True)
 
     say({"hello": 1, "obs_bits": sum(widths), "actions": int(env.action_space.n), "horizon": horizon,
-         "reward_range": [1000 * low, 1000 * high], "return_range": [1000 * least, 1000 * most], "fields": fields})
+         "reward_range": [1000 * low, 1000 * high], "return_range": [1000 * least, 1000 * most], "fields": fields,
+         "optimum": round(1000 * worth(env, horizon, max)), "random": round(1000 * worth(env, horizon, mean))})
     for line in sys.stdin:
         message = json.loads(line)
         if "reset" in message:
