@@ -105,3 +105,68 @@ fn too_few_gates_and_too_small_budgets_are_told_apart() {
         "{output}"
     );
 }
+
+#[test]
+fn assumptions_that_clash_are_named_by_a_core_whose_proof_is_accepted() {
+    // 1 -> 2 -> 3, and 4 is of no concern.
+    let files = directory(&[("chain.cnf", "p cnf 4 2\n-1 2 0\n-2 3 0\n"), ("square.cnf", SQUARE)]);
+    let sat = |rest: &[&str]| bem(files.path(), &[&["prove", "sat", "chain.cnf"], rest].concat());
+    let (code, output, _) = sat(&["--assume", "4,1,-3", "--proof", "chain.lrat"]);
+    assert_eq!(code, 0);
+    assert!(output.starts_with("s UNSATISFIABLE\n") && output.ends_with("a 1 -3\na 0\n"), "{output}");
+    let check =
+        |rest: &[&str]| bem(files.path(), &[&["prove", "check", "chain.cnf", "chain.lrat"], rest].concat());
+    assert_eq!((check(&["--assume", "1,-3"]).0, check(&["--assume", "1,-3,4"]).0), (0, 0));
+    // Neither the formula alone nor other assumptions are refuted by that proof.
+    assert_eq!((check(&[]).0, check(&["--assume", "1,4"]).0), (1, 1));
+    let (_, output, _) = sat(&["--assume", "4,1,-3", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&output).expect("one object");
+    assert_eq!((&object["core"], &object["answer"]), (&serde_json::json!([1, -3]), &"unsatisfiable".into()));
+    let (code, output, _) = sat(&["--assume", "1"]);
+    assert_eq!((code, output.lines().nth(1)), (0, Some("v 1 2 3 -4")));
+    // A formula without models needs no assumption.
+    let (_, output, _) = bem(files.path(), &["prove", "sat", "square.cnf", "--assume", "1"]);
+    assert!(output.ends_with("\na 0\n") && !output.contains("a 1"), "{output}");
+}
+
+#[test]
+fn assumptions_that_are_no_literals_or_opposites_are_refused_in_one_line() {
+    let files = directory(&[("square.cnf", SQUARE)]);
+    for (text, said) in [
+        ("3", "bem: --assume 3 is no literal of the formula, whose variables are 1 to 2\n"),
+        ("0", "bem: --assume 0 is no literal of the formula, whose variables are 1 to 2\n"),
+        ("1,-1", "bem: --assume -1 and 1 are opposites: no model has both\n"),
+    ] {
+        let (code, _, error) = bem(files.path(), &["prove", "sat", "square.cnf", "--assume", text]);
+        assert_eq!((code, error.as_str()), (2, said));
+    }
+}
+
+#[test]
+fn conditions_over_one_base_hold_fail_or_say_nothing_each_for_itself() {
+    let files = directory(&[
+        ("base.cnf", "p cnf 2 2\n-1 2 0\n1 0\n"),
+        ("two.cnf", "p cnf 2 1\n-2 0\n"),
+        // Variables above the base's are the condition's own: 3 may be said again by another.
+        ("own.cnf", "p cnf 3 2\n-2 3 0\n-3 0\n"),
+        ("open.cnf", "p cnf 3 1\n3 0\n"),
+        ("none.cnf", "p cnf 1 2\n1 0\n-1 0\n"),
+    ]);
+    let holds = |rest: &[&str]| bem(files.path(), &[&["prove", "holds"], rest].concat());
+    let (code, output, _) = holds(&["base.cnf", "two.cnf", "own.cnf", "two.cnf"]);
+    assert_eq!((code, output.matches(": holds: proof of ").count()), (0, 3), "{output}");
+    let (code, output, _) = holds(&["base.cnf", "two.cnf", "open.cnf", "own.cnf", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&output).expect("one object");
+    let answers: Vec<&str> = object["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["answer"].as_str().unwrap())
+        .collect();
+    assert_eq!((code, answers), (1, vec!["holds", "refuted", "holds"]), "{object}");
+    assert_eq!(object["conditions"][1]["model"], serde_json::json!([1, 2]));
+    let (code, output, _) = holds(&["none.cnf", "two.cnf"]);
+    assert!(code == 1 && output.starts_with("two.cnf: vacuous: "), "{output}");
+    let (code, _, error) = holds(&["base.cnf", "missing.cnf"]);
+    assert_eq!((code, error.as_str()), (2, "bem: missing.cnf does not exist\n"));
+}
