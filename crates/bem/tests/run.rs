@@ -39,7 +39,14 @@ fn a_run_saves_resumes_replays_and_exports() {
         whole["families"].as_array().unwrap().iter().all(|family| family["standing"] == "top"),
         "{whole}"
     );
-    assert!(first.join("report.html").exists());
+    // Steps that rungs took have moved their difficulties; run and report show both.
+    let all = || whole["families"].as_array().unwrap().iter();
+    let rungs = || all().flat_map(|family| family["climbed"].as_array().unwrap());
+    let moved = |rung: &&Value| rung["difficulty"]["estimated"] != rung["difficulty"]["re_estimated"];
+    assert!(all().all(|family| 0 < family["re_estimated"].as_u64().unwrap()), "{whole}");
+    assert!(rungs().all(|rung| rung["difficulty"]["estimated"].is_f64()) && rungs().any(|rung| moved(&rung)));
+    let report = std::fs::read_to_string(first.join("report.html")).unwrap();
+    assert!(report.contains("<th>expected steps") && report.contains(" → "));
 
     // Two threads, another folder, another key: the same history.
     let twin = run_json(&folder.path().join("twin"), &["--steps", "30000", "--threads", "2"]);

@@ -276,6 +276,14 @@ impl Track {
         templates.iter().filter(|template| template.difficulty != template.difficulty_structural).count()
     }
 
+    /// The difficulty of a task that is a template of its teacher's, as the logarithm of the steps to learn it, base two: estimated
+    /// from its structure, and after what play has shown.
+    pub fn difficulty_of(&self, task: &str) -> Option<[Fixed; 2]> {
+        let (tree, teacher) = (TaskTree::parse(task).ok()?, self.teacher.as_ref()?);
+        let template = teacher.templates().iter().find(|template| template.tree == tree)?;
+        Some([template.difficulty_structural, template.difficulty])
+    }
+
     /// What its latest unit made of the teacher's templates.
     pub fn latest_edits(&self) -> &[Edit] {
         &self.edits

@@ -139,6 +139,14 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
         let ladder = if climb.tracks().len() == 1 { "its ladder" } else { "their ladders" };
         let _ = writeln!(text, "\n{tops} of {families} at the top of {ladder}, {steps} steps in all");
         text.push_str(&practised(climb));
+        let moved: usize = climb.tracks().iter().map(Track::re_estimated).sum();
+        if 0 < moved {
+            let _ = writeln!(
+                text,
+                "difficulty of {} re-estimated from what came of them",
+                quantity(moved, "template")
+            );
+        }
     }
     text.push('\n');
     text
@@ -163,7 +171,7 @@ fn practised(climb: &Climb) -> String {
 
 /// The same for scripts.
 pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) -> Value {
-    let rung = |climbed: &Climbed| {
+    let rung = |track: &Track, climbed: &Climbed| {
         let curve = curves.of(climbed);
         let measured = curve.and_then(|curve| curve.measured.as_ref());
         let is_known = curve.is_none_or(|curve| curve.optimum.is_some());
@@ -178,6 +186,7 @@ pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) 
             "counts_steps": 0 < counts_steps(&climbed.policy),
         });
         Measured::add_to(measured, &mut object);
+        object["difficulty"] = difficulty(track, climbed);
         object
     };
     let families: Vec<Value> = climb
@@ -190,7 +199,8 @@ pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) 
                 "practised_solved": track.practised.iter().filter(|practised| practised.solved).count(),
                 "templates": track.templates(), "teach_edits": by_origin(|kind| track.edited_by(kind)),
                 "practised_from": by_origin(|kind| track.practised_by(kind)), "requests": track.requests(),
-                "compositions_solved": compositions(track), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(rung).collect::<Vec<_>>(),
+                "re_estimated": track.re_estimated(),
+                "compositions_solved": compositions(track), "trace_head": track.head().to_hex(), "climbed": track.climbed.iter().map(|climbed| rung(track, climbed)).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -204,6 +214,16 @@ pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) 
         },
         "barriers": acting.barriers.passed, "priors_moved": acting.barriers.moved,
         "ledger_head": head.to_hex(), "out": directory.display().to_string(), "families": families,
+    })
+}
+
+/// The difficulty of a rung as the logarithm of steps, base two: by its structure, and re-estimated while the run goes on. Nothing
+/// where no teacher knows the task.
+fn difficulty(track: &Track, climbed: &Climbed) -> Value {
+    let known = track.difficulty_of(&climbed.task);
+    known.map_or(Value::Null, |known| {
+        let [estimated, re_estimated] = known.map(to_float);
+        json!({ "estimated": estimated, "re_estimated": re_estimated })
     })
 }
 

@@ -202,16 +202,17 @@ fn family(page: &mut String, climb: &Climb, track: &Track, curves: &Curves) {
 
 fn tries(page: &mut String, track: &Track) {
     page.push_str(
-        "<div class=wide><table><tr><th class=left>task<th>try<th>score<th>steps to 0.99<th>steps<th>gates<th class='left long'>learned</tr>",
+        "<div class=wide><table><tr><th class=left>task<th>try<th>score<th>expected steps<th>steps to 0.99<th>steps<th>gates<th class='left long'>learned</tr>",
     );
     for climbed in &track.climbed {
         let _ = write!(
             page,
-            "<tr><td class=left>{}<td>{}<td class={}>{:.3}<td>{}<td>{}<td>{}<td class=left>{}{}</tr>",
+            "<tr><td class=left>{}<td>{}<td class={}>{:.3}<td>{}<td>{}<td>{}<td>{}<td class=left>{}{}</tr>",
             breakable(&climbed.task),
             climbed.attempt + 1,
             if climbed.solved { "pass" } else { "fail" },
             to_float(climbed.score),
+            expected_steps(track, climbed),
             steps_or_never(climbed.steps_to_99),
             grouped(climbed.steps),
             climbed.policy.gates(),
@@ -220,6 +221,16 @@ fn tries(page: &mut String, track: &Track) {
         );
     }
     page.push_str("</table></div>");
+}
+
+/// Steps that learning a rung should take by its structure, and as re-estimated while the run goes on.
+fn expected_steps(track: &Track, climbed: &Climbed) -> String {
+    let steps = |difficulty| grouped(to_float(difficulty).exp2().round() as u64);
+    match track.difficulty_of(&climbed.task) {
+        Some([structural, now]) if structural == now => steps(structural),
+        Some([structural, now]) => format!("{} → {}", steps(structural), steps(now)),
+        None => "-".to_string(),
+    }
 }
 
 /// What is folded away: candidates, practice, the circuit drawn.
