@@ -118,6 +118,16 @@ impl Declared {
         Ok(Some((declared, rows)))
     }
 
+    /// The same rules over another encoder of the same features, whose thresholds must include the rules'.
+    pub fn coded(&self, encoder: Encoder, actions: u16) -> Result<Declared, DataError> {
+        Declared::new(encoder, self.bad.clone(), self.forbid.clone(), actions)
+    }
+
+    /// What is BAD, and what is forbidden besides.
+    pub(crate) fn lists(&self) -> (&[Rule], &[Rule]) {
+        (&self.bad, &self.forbid)
+    }
+
     /// The rules that forbid actions.
     fn forbidding(&self) -> impl Iterator<Item = &Rule> {
         self.bad.iter().filter(|rule| rule.names_actions()).chain(&self.forbid)

@@ -1,8 +1,9 @@
 //! Data of one's own: named features, exact decimals, tables as text, and their encoding as observation bits.
 //!
 //! A world or a log declares features ([`feature`]): numbers, choices and bits, each with a name. An [`encoder`] turns one
-//! row of values into observation bits: a number becomes comparisons with thresholds ([`grid`] finds them), a choice a
-//! field. The encoder is data: it is stored with what was learned over it, and it names every bit (`temp >= 21.5`). Rules over
+//! row of values into observation bits: a number becomes comparisons with thresholds ([`grid`] finds them, [`seen`] anew where
+//! values crowd in a few), a choice a field. The encoder is data: it is stored with what was learned over it, and it names every
+//! bit (`temp >= 21.5`). Rules over
 //! features say what is BAD and what must never be done ([`declared`]).
 //! Must not know learning, games or files. Clauses: GLE-9.
 
@@ -12,6 +13,7 @@ pub mod encoder;
 pub mod feature;
 pub mod grid;
 pub mod rule;
+pub mod seen;
 pub mod table;
 pub mod values;
 

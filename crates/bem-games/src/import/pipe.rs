@@ -27,6 +27,9 @@ use serde_json::value::RawValue;
 /// Bytes of one line.
 pub const LINE_BYTES_MAX: usize = 1 << 16;
 
+/// Latest observations whose named values are kept, to see where numbers lie.
+pub const ROWS_MAX: usize = 512;
+
 /// What one episode may pay or cost in all, in milli-units.
 const RETURN_MAX: i32 = i32::MAX;
 
@@ -49,6 +52,9 @@ pub struct PipeWorld<T> {
     observation: Bits,
     /// The named values behind the observation.
     values: Vec<Value>,
+    /// Those of the latest observations, and how many there were.
+    rows: Vec<Vec<Value>>,
+    seen: usize,
     /// Lines received so far.
     line: u64,
     /// Whether an episode is under way.
@@ -66,6 +72,7 @@ pub struct PipeWorld<T> {
     stated: Option<(i64, i64)>,
 }
 
+/// The program's first line: what may be known before playing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Hello {
@@ -105,12 +112,14 @@ fn yes() -> bool {
     true
 }
 
+/// A reset's line from the program: what is seen first.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Seen {
     obs: Box<RawValue>,
 }
 
+/// A step's line from the program: what is seen next, and what the action brought.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answered {
@@ -282,6 +291,8 @@ impl<T: Transport> PipeWorld<T> {
             forbidden,
             observation,
             values,
+            rows: Vec::new(),
+            seen: 0,
             line: 1,
             is_open: false,
             repeats,
@@ -301,6 +312,47 @@ impl<T: Transport> PipeWorld<T> {
     /// How named features become bits, where the program names them.
     pub fn encoder(&self) -> Option<&Encoder> {
         self.declared.as_ref().map(|declared| &declared.encoder)
+    }
+
+    /// The named values of the latest observations, in no order; none where observations are bits.
+    pub fn rows(&self) -> &[Vec<Value>] {
+        &self.rows
+    }
+
+    /// What the program declares of named features, if it names any.
+    pub fn declared(&self) -> Option<&Declared> {
+        self.declared.as_ref()
+    }
+
+    /// Encodes the same features by other places from here on; false where they are not the same, or take other bits. What a bit
+    /// means changes, so that this comes before anybody learns. Decision D-317.
+    pub fn take_encoder(&mut self, encoder: &Encoder) -> bool {
+        let Some(declared) = &self.declared else { return false };
+        let features =
+            |of: &Encoder| of.columns().iter().map(|column| column.feature.clone()).collect::<Vec<_>>();
+        let is_same =
+            features(encoder) == features(&declared.encoder) && encoder.fields() == self.shape.fields;
+        let Some(other) = is_same.then(|| declared.coded(encoder.clone(), self.shape.actions).ok()).flatten()
+        else {
+            return false;
+        };
+        self.forbidden.clone_from(&other.forbidden);
+        self.declared = Some(other);
+        (self.is_open, self.rows, self.seen) = (false, Vec::new(), 0);
+        true
+    }
+
+    /// Keeps the named values of what an action is chosen by.
+    fn keep_row(&mut self) {
+        if self.values.is_empty() {
+            return;
+        }
+        let place = self.seen % ROWS_MAX;
+        self.seen += 1;
+        match self.rows.get_mut(place) {
+            Some(row) => row.clone_from(&self.values),
+            None => self.rows.push(self.values.clone()),
+        }
     }
 
     /// Gives the transport back, to close it.
@@ -386,6 +438,7 @@ impl<T: Transport> Environment for PipeWorld<T> {
         (self.observation, self.values) = self.ask(&format!("{{\"reset\":{seed}}}"), read)?;
         (self.is_open, self.paid, self.late) = (true, Vec::new(), Vec::new());
         self.prng = Prng::stream(seed, "pipe/discount");
+        self.keep_row();
         Ok(())
     }
 
@@ -431,6 +484,9 @@ impl<T: Transport> Environment for PipeWorld<T> {
         }
         (self.values, self.late, self.paid) = (values, late, paid);
         self.is_open = !done;
+        if !done {
+            self.keep_row();
+        }
         Ok(Outcome { reward: own.unwrap_or(0), done, bad })
     }
 }

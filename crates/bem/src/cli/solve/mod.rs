@@ -5,6 +5,7 @@
 //! taught until then is kept. Clauses: SCC-8, LOG-4, LOG-5.
 
 pub mod keep;
+mod look;
 mod measure;
 mod resume;
 mod words;
@@ -43,6 +44,7 @@ use bem_tables::losses::Losses;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use keep::{Keeper, Saves, single};
+use look::Look;
 use measure::ProgramMeasure;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal as _;
@@ -159,7 +161,9 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     let settings =
         if arguments.stationary { settings.with(|config| config.stationary = true) } else { settings };
     let Task { name, params, text, world, file, yardstick } = arguments.task.open(seed)?;
-    let world = on_these(arguments, world)?;
+    let mut world = on_these(arguments, world)?;
+    interrupt::listen();
+    let looked = looked(arguments, &mut world, seed)?;
     let hint =
         (file.is_some() || matches!(world, TaskWorld::Program(_))).then(|| hint_at_units(&world)).flatten();
     let shape = match &world {
@@ -172,8 +176,7 @@ pub fn run(arguments: &SolveArguments) -> Result<Answer> {
     check_world(&settings.config, shape).with_context(|| format!("{text} does not fit the configuration"))?;
     let start = begun(arguments, &world, file.as_ref())?;
     let file = WorldFile::started(file, &start);
-    let lesson = Named { arguments, settings, name, params, text, start, yardstick };
-    interrupt::listen();
+    let lesson = Named { arguments, settings, name, params, text, start, yardstick, looked };
     let answer = match world {
         TaskWorld::Game(game) => {
             let create = |directory| {
@@ -218,6 +221,16 @@ fn on_these(arguments: &SolveArguments, world: TaskWorld) -> Result<TaskWorld> {
     }
 }
 
+/// What a look at a program's world brings: places where its numbers lie, those of the run that is started from if it has such.
+fn looked(arguments: &SolveArguments, world: &mut TaskWorld, seed: u64) -> Result<Look> {
+    let TaskWorld::Program(program) = world else { return Ok(Look::default()) };
+    let from = arguments.start_from.as_deref();
+    if arguments.baseline.is_some() || from.is_some_and(|from| look::take_places(program, from)) {
+        return Ok(Look::default());
+    }
+    look::look(program, seed, arguments.json)
+}
+
 /// A task to learn, with its name and what was asked for.
 struct Named<'a> {
     arguments: &'a SolveArguments,
@@ -229,6 +242,8 @@ struct Named<'a> {
     start: Start,
     /// What best and random play earn in a world outside, where that is known.
     yardstick: Option<Yardstick>,
+    /// What was seen of a program's world before the first step.
+    looked: Look,
 }
 
 /// What the learner begins with, if something was named.
@@ -360,7 +375,11 @@ fn learn_game(
         solution.curve.clear();
     }
     let (measured, losses) = (measured.as_ref(), losses.as_ref());
-    lesson.say(&Told { solution: &solution, measured, losses, wall_ms }, directory, kept)
+    lesson.say(
+        &Told { solution: &solution, measured, losses, looked: &lesson.looked, wall_ms },
+        directory,
+        kept,
+    )
 }
 
 /// What a program has stated, for scores.
@@ -460,6 +479,7 @@ fn learn_program(
         let (optimum, random) = (lesson.yardstick.map(|it| it.optimum), lesson.yardstick.map(|it| it.random));
         Measured { optimum: optimum.map(millionths), random: random.map(millionths), ..measured }
     });
+    look::warnings(&program).iter().for_each(|warning| note!("bem: {warning}"));
     let wall_ms = started.elapsed().as_millis() as u64;
     let kept = match (directory, failure) {
         (_, Some(failure)) => Err(failure),
@@ -468,7 +488,8 @@ fn learn_program(
     };
     // What best play earns is no part of the history: a replay does not know it.
     solution.yardstick = lesson.yardstick.filter(|_| measured.is_some());
-    let told = Told { solution: &solution, measured: measured.as_ref(), losses: None, wall_ms };
+    let looked = &lesson.looked;
+    let told = Told { solution: &solution, measured: measured.as_ref(), losses: None, looked, wall_ms };
     let answer = lesson.say(&told, directory, kept)?;
     unmeasured.map_or(Ok(answer), Err)
 }

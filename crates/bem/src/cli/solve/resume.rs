@@ -5,6 +5,7 @@
 //! so that the result does not depend on how often one asked; the history before is set aside. Clauses: LOG-4, LOG-5.
 
 use super::keep::{Keeper, set_aside};
+use super::look::Look;
 use super::{Named, SolveArguments, learn_game, learn_program, unanswered};
 use crate::answers;
 use crate::cli::Answer;
@@ -13,6 +14,7 @@ use crate::interrupt;
 use crate::kept_world::{kept_files, worlds_from};
 use crate::task::{ENV_TIMEOUT_DEFAULT, TaskWorld, program};
 use anyhow::{Context as _, Result, bail};
+use bem_data::Encoder;
 use bem_engine::climb::Climb;
 use bem_engine::learner::Settings;
 use bem_engine::start::Start;
@@ -91,7 +93,16 @@ fn named<'a>(arguments: &'a SolveArguments, climb: &Climb, start: Start) -> Resu
     let budget = arguments.budget.unwrap_or(config.unit_steps);
     let settings = Settings { seed: config.seed, budget, config: Arc::clone(&config.parameters) };
     let text = task_of(climb);
-    Ok(Named { arguments, settings, name: text.clone(), params: Map::new(), text, start, yardstick: None })
+    Ok(Named {
+        arguments,
+        settings,
+        name: text.clone(),
+        params: Map::new(),
+        text,
+        start,
+        yardstick: None,
+        looked: Look::default(),
+    })
 }
 
 fn refuse_finished(directory: &Path, climb: &Climb) -> Result<()> {
@@ -144,6 +155,10 @@ fn go_on_with_program(
     let task = program(&command, &BTreeMap::new(), Duration::from_secs(timeout))?;
     lesson.yardstick = task.yardstick;
     let TaskWorld::Program(mut world) = task.world else { bail!("{command} is no program") };
+    // Numbers stay cut as they were when the run began, whatever was looked at then.
+    if let Some(encoder) = record.features().and_then(|features| Encoder::from_json(features).ok()) {
+        world.take_encoder(&encoder);
+    }
     check_same(&record, &unanswered(&mut world), &command)?;
     if directory.join("ledger").exists() {
         let aside = set_aside(directory)?;

@@ -1,5 +1,6 @@
 //! What `bem solve` says: one JSON object, or a summary that fits 80 columns.
 
+use super::look::Look;
 use crate::cli::fit::{WIDTH, wrapped};
 use crate::learned::ADAPTING;
 use crate::measured::Measured;
@@ -27,6 +28,8 @@ pub struct Told<'a> {
     pub measured: Option<&'a Measured>,
     /// What best play on the same seeds earned more, where it was played.
     pub losses: Option<&'a Losses>,
+    /// What was seen before the first step.
+    pub looked: &'a Look,
     pub wall_ms: u64,
 }
 
@@ -60,6 +63,7 @@ pub fn to_json(seed: u64, task: (&str, Map<String, Value>), told: &Told<'_>) -> 
         "seed": seed,
         "solved": told.is_solved(),
         "steps": learned.tally.steps,
+        "steps_before": told.looked.steps,
         "steps_to_99": solution.steps_to_99,
         "score": told.score().map(to_float),
         "random": solution.yardstick.map(|yardstick| units(yardstick.random)),
@@ -114,7 +118,7 @@ fn line(name: &str, text: &str) {
 
 /// The summary on a terminal.
 pub fn print_summary(name: &str, seed: u64, told: &Told<'_>) {
-    let Told { solution, measured, wall_ms, .. } = *told;
+    let Told { solution, measured, looked, wall_ms, .. } = *told;
     let learned = &solution.learned;
     let verdict = match (told.score(), solution.yardstick) {
         (None, None) => "learned; the optimum is unknown",
@@ -137,7 +141,7 @@ pub fn print_summary(name: &str, seed: u64, told: &Told<'_>) {
     };
     line("steps", &format!("{taken}, {wall_ms} ms{to_99}"));
     line("online", &told.figures().line());
-    terms(&learned.tally).iter().for_each(|text| line("world", text));
+    looked.lines().iter().chain(&terms(&learned.tally)).for_each(|text| line("world", text));
     if let Some(Shortfall { contexts, compared, mean }) = learned.shortfall {
         line("unexplained", &unexplained(contexts, compared, units(mean)));
     }
