@@ -1,7 +1,9 @@
 //! A log as bits: thresholds from its own quantiles, one bit for every comparison, word and flag.
 //!
-//! The grid is as fine as the bits of an observation allow; which of its comparisons matter is for the learners to find.
+//! The grid is as fine as the bits of an observation allow; which of its comparisons matter is for the learners to find. Cuts that
+//! were found by what rows brought ([`crate::cuts`]) stand beside it, or alone.
 
+use crate::cuts::{Cut, Test};
 use crate::log::Log;
 use bem_base::environment::Bits;
 use bem_base::limits::OBSERVATION_BITS_MAX;
@@ -26,13 +28,14 @@ pub struct Design {
 }
 
 impl Design {
-    /// Finds thresholds in these rows of the log and encodes all of it.
-    pub fn new(log: &Log, grid_rows: &[u32]) -> Result<Design, DataError> {
+    /// Finds thresholds in these rows of the log and encodes all of it; these cuts are among its comparisons.
+    pub fn new(log: &Log, grid_rows: &[u32], cuts: &[Cut]) -> Result<Design, DataError> {
         for thresholds in (1..=THRESHOLDS_MAX).rev() {
-            let parts: Vec<(Feature, Code)> = (log.features.iter().enumerate())
-                .map(|(place, feature)| (feature.clone(), code(log, grid_rows, place, feature, thresholds)))
-                .collect();
-            if let Ok(encoder) = Encoder::new(parts) {
+            let code = |(place, feature): (usize, &Feature)| {
+                let code = code(log, grid_rows, place, feature, thresholds);
+                (feature.clone(), with_cuts(code, place, cuts))
+            };
+            if let Ok(encoder) = Encoder::new(log.features.iter().enumerate().map(code).collect()) {
                 return Design::with(log, encoder);
             }
         }
@@ -42,6 +45,33 @@ impl Design {
         )))
     }
 
+    /// Encodes a log by these cuts alone.
+    pub fn of(log: &Log, cuts: &[Cut]) -> Result<Design, DataError> {
+        let code = |(place, feature): (usize, &Feature)| {
+            let code = match &feature.kind {
+                _ if cuts.iter().all(|cut| cut.feature != place) => Code::Unread,
+                FeatureKind::Bit => Code::Bit,
+                FeatureKind::Number { .. } => Code::Steps(Vec::new()),
+                FeatureKind::Choice(_) => Code::Words(Vec::new()),
+            };
+            (feature.clone(), with_cuts(code, place, cuts))
+        };
+        Design::with(log, Encoder::new(log.features.iter().enumerate().map(code).collect())?)
+    }
+
+    /// The bit that answers a cut, which is among the comparisons.
+    pub fn bit_of(&self, cut: &Cut) -> usize {
+        let column = &self.encoder.columns()[cut.feature];
+        let place = match (&column.code, cut.test) {
+            (Code::Steps(thresholds), Test::AtLeast(threshold)) => {
+                thresholds.iter().position(|own| *own == threshold)
+            }
+            (Code::Words(words), Test::Is(word)) => words.iter().position(|own| *own == word),
+            _ => Some(0),
+        };
+        usize::from(column.low) + place.expect("a design has the cuts that it was made with")
+    }
+
     /// Encodes a log with an encoder that is there already.
     pub fn with(log: &Log, encoder: Encoder) -> Result<Design, DataError> {
         let rows: Vec<Bits> = log.rows.iter().map(|values| encoder.encode_values(values)).collect();
@@ -49,6 +79,29 @@ impl Design {
         let columns = (0..encoder.bits()).map(set).collect();
         Ok(Design { encoder, rows, columns })
     }
+}
+
+/// A code with these cuts among its comparisons.
+fn with_cuts(mut code: Code, place: usize, cuts: &[Cut]) -> Code {
+    for cut in cuts.iter().filter(|cut| cut.feature == place) {
+        match (&mut code, cut.test) {
+            (Code::Steps(thresholds), Test::AtLeast(threshold)) => thresholds.push(threshold),
+            (Code::Words(words), Test::Is(word)) => words.push(word),
+            _ => {}
+        }
+    }
+    match &mut code {
+        Code::Steps(thresholds) => {
+            thresholds.sort_unstable();
+            thresholds.dedup();
+        }
+        Code::Words(words) => {
+            words.sort_unstable();
+            words.dedup();
+        }
+        _ => {}
+    }
+    code
 }
 
 fn code(log: &Log, grid_rows: &[u32], place: usize, feature: &Feature, thresholds: usize) -> Code {

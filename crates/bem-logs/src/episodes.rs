@@ -1,13 +1,17 @@
 //! Logged episodes: the grammar of hypotheses proposes policies, per-decision weights say what they would have earned.
 //!
-//! Numbers become binary fields, the code that planners do better with. One part of the episodes is set aside before
-//! anything is proposed; the gate judges by it alone. Clauses: GLE-9, SCC-2.
+//! Numbers become binary fields, the code that planners do better with; their thresholds are quantiles, moved to where rewards and
+//! what comes after them differ. One part of the episodes is set aside before anything is proposed; the gate judges by it alone.
+//! Clauses: GLE-9, SCC-2.
 
 use crate::cases::Cases;
+use crate::cuts::{self, Cut, Gains, Test};
 use crate::design::Design;
 use crate::estimate::{self, Estimate, Steps};
-use crate::learn::{Learned, OnProgress, Options, Verdict, propensities};
+use crate::learn::{Learned, OnProgress, Options, Verdict};
 use crate::log::Log;
+use crate::rewards::propensities;
+use crate::support::Support;
 use bem_base::environment::{Bits, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
@@ -20,6 +24,8 @@ use bem_synth::propose::{Settings, propose};
 
 /// Levels of a number.
 const LEVELS: usize = 32;
+/// Parts that steps are cut into where rewards differ, and again where what is earned from there on does.
+const PARTS: usize = 8;
 /// Episodes without which nothing can be set aside.
 const EPISODES_MIN: usize = 20;
 /// Steps that are learned from at most: what an experience holds.
@@ -37,7 +43,7 @@ pub fn spans(log: &Log) -> Vec<core::ops::Range<usize>> {
     spans
 }
 
-fn encoder(log: &Log) -> Result<Encoder, DataError> {
+fn encoder(log: &Log, cuts: &[Cut]) -> Result<Encoder, DataError> {
     let code = |(place, feature): (usize, &Feature)| match &feature.kind {
         FeatureKind::Number { .. } => {
             let number = |values: &Vec<Value>| match values[place] {
@@ -45,13 +51,62 @@ fn encoder(log: &Log) -> Result<Encoder, DataError> {
                 _ => None,
             };
             let numbers: Vec<Decimal> = log.rows.iter().filter_map(number).collect();
-            Code::Level(quantiles(&numbers, LEVELS - 1))
+            Code::Level(moved(quantiles(&numbers, LEVELS - 1), place, cuts))
         }
         FeatureKind::Choice(_) => Code::Index,
         FeatureKind::Bit => Code::Bit,
     };
     let codes: Vec<Code> = log.features.iter().enumerate().map(code).collect();
     Encoder::new(log.features.iter().cloned().zip(codes).collect())
+}
+
+/// Thresholds of a number, as many as there were: for every cut the nearest of them gives way to it.
+fn moved(mut thresholds: Vec<Decimal>, place: usize, cuts: &[Cut]) -> Vec<Decimal> {
+    let mut kept: Vec<Decimal> = Vec::new();
+    for cut in cuts.iter().filter(|cut| cut.feature == place) {
+        let Test::AtLeast(threshold) = cut.test else { continue };
+        let away = |own: &Decimal| threshold.max(*own).minus(threshold.min(*own));
+        if let Some(nearest) = (0..thresholds.len()).min_by_key(|at| away(&thresholds[*at])) {
+            thresholds.remove(nearest);
+            kept.push(threshold);
+        }
+    }
+    thresholds.extend(kept);
+    thresholds.sort_unstable();
+    thresholds.dedup();
+    thresholds
+}
+
+/// Where in these episodes the reward of what was done changes, or what was earned from there on.
+fn changes(log: &Log, spans: &[core::ops::Range<usize>], chances: &[Fixed]) -> Vec<Cut> {
+    let actions = log.actions.len();
+    let rows: Vec<u32> = spans.iter().flat_map(|span| span.clone().map(|row| row as u32)).collect();
+    let mut later = vec![0i128; log.rows.len()];
+    let mut own = vec![0i128; log.rows.len()];
+    for span in spans {
+        let mut sum = 0;
+        for row in span.clone().rev() {
+            own[row] = i128::from(log.outcomes[row].reward.to_raw());
+            sum += own[row];
+            later[row] = sum;
+        }
+    }
+    let found = |worth: &[i128]| {
+        let total: i128 = rows.iter().map(|row| worth[*row as usize]).sum();
+        let mean = total / rows.len().max(1) as i128;
+        let mut gains = vec![0i64; log.rows.len() * actions];
+        for row in rows.iter().map(|row| *row as usize) {
+            let weighted = ((worth[row] - mean) << 16) / i128::from(chances[row].to_raw()).max(1);
+            gains[row * actions + usize::from(log.outcomes[row].action)] =
+                weighted.clamp(-(1 << 50), 1 << 50) as i64;
+        }
+        cuts::cut(log, &rows, Gains::Each(&gains), PARTS).cuts
+    };
+    let mut all = found(&own);
+    all.extend(found(&later));
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// A reward in milli-units, rounded down.
@@ -102,30 +157,46 @@ fn experience(
     spans.iter().enumerate().map(episode).collect()
 }
 
-/// What the log says about a policy over these bits.
-fn judge(
-    log: &Log,
-    policy: &Policy,
-    rows: &[Bits],
-    spans: &[core::ops::Range<usize>],
-    chances: &[Fixed],
-) -> Estimate {
-    let mut player = Player::new(policy);
-    let steps = |span: &core::ops::Range<usize>| -> Steps {
-        player.begin();
-        let step = |row: usize| {
-            let outcome = log.outcomes[row];
-            (player.act(&rows[row]) == outcome.action, outcome.reward, chances[row])
+/// A log as judge: what a policy sees in its rows, the chances of what was done, and where the log never did something.
+struct Judge<'a> {
+    log: &'a Log,
+    rows: &'a [Bits],
+    chances: &'a [Fixed],
+    support: &'a Support,
+}
+
+impl Judge<'_> {
+    /// What these episodes say about a policy.
+    fn judge(&self, policy: &Policy, spans: &[core::ops::Range<usize>]) -> Estimate {
+        let mut player = Player::new(policy);
+        let mut beyond = 0;
+        let mut steps = |span: &core::ops::Range<usize>| -> Steps {
+            player.begin();
+            let (mut follows, mut is_beyond) = (true, false);
+            let mut step = |row: usize| {
+                let outcome = self.log.outcomes[row];
+                let action = player.act(&self.rows[row]);
+                // What comes after the policy has gone another way is no history of its own.
+                is_beyond |= follows && self.support.is_never(row as u32, action);
+                follows &= action == outcome.action;
+                (action == outcome.action, outcome.reward, self.chances[row])
+            };
+            let steps = span.clone().map(&mut step).collect();
+            beyond += u64::from(is_beyond);
+            steps
         };
-        span.clone().map(step).collect()
-    };
-    estimate::estimate_episodes(&spans.iter().map(steps).collect::<Vec<_>>())
+        let episodes: Vec<Steps> = spans.iter().map(&mut steps).collect();
+        let total = |steps: &Steps| steps.iter().fold(Fixed::ZERO, |sum, (_, reward, _)| sum.plus(*reward));
+        let totals = || episodes.iter().map(total);
+        let spread = totals().max().unwrap_or_default().minus(totals().min().unwrap_or_default());
+        estimate::estimate_episodes(&episodes).with_beyond(beyond, spread)
+    }
 }
 
 fn chances(log: &Log, seed: u64) -> Result<(Vec<Fixed>, Vec<String>), DataError> {
     let cases = Cases::new(log);
     let order = cases.shuffled(seed);
-    let design = Design::new(log, &order)?;
+    let design = Design::new(log, &order, &[])?;
     Ok(propensities(log, &design, &cases, &order))
 }
 
@@ -140,13 +211,17 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
         )));
     }
     let (chances, mut warnings) = chances(log, options.seed)?;
-    let encoder = encoder(log)?;
-    let rows: Vec<Bits> = log.rows.iter().map(|values| encoder.encode_values(values)).collect();
     let mut order: Vec<usize> = (0..spans.len()).collect();
     Prng::stream(options.seed, "logs/episodes").shuffle(&mut order);
     let aside = spans.len() * options.set_aside as usize / 100;
     let pick = |places: &[usize]| places.iter().map(|place| spans[*place].clone()).collect::<Vec<_>>();
     let (held, kept) = (pick(&order[..aside]), pick(&order[aside..]));
+    progress("finding thresholds");
+    let encoder = encoder(log, &changes(log, &kept, &chances))?;
+    let rows: Vec<Bits> = log.rows.iter().map(|values| encoder.encode_values(values)).collect();
+    let kept_rows: Vec<u32> = kept.iter().flat_map(|span| span.clone().map(|row| row as u32)).collect();
+    let support = Support::new(log, &kept_rows);
+    let judge = Judge { log, rows: &rows, chances: &chances, support: &support };
     progress("searching the grammar");
     let episodes = experience(log, &rows, &kept, &chances);
     let shape = shape(log, &encoder, &episodes);
@@ -158,18 +233,21 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     });
     let found = proposal.hypotheses.into_iter().map(|hypothesis| (hypothesis.words, hypothesis.policy));
     progress("comparing candidates");
-    let mut judged: Vec<(Fixed, String, Policy)> = fixed
-        .chain(found)
-        .map(|(words, policy)| (judge(log, &policy, &rows, &kept, &chances).snips.low, words, policy))
+    // A policy that does what the log never did comes after all others, whatever it promises.
+    let mut judged: Vec<((bool, Fixed), String, Policy)> = (fixed.chain(found))
+        .map(|(words, policy)| {
+            let estimate = judge.judge(&policy, &kept);
+            ((estimate.beyond == 0, estimate.snips.low), words, policy)
+        })
         .collect();
-    judged.sort_by_key(|(low, ..)| core::cmp::Reverse(*low));
-    let candidates = judged.iter().map(|(low, words, _)| (words.clone(), *low)).collect();
+    judged.sort_by_key(|(worth, ..)| core::cmp::Reverse(*worth));
+    let candidates = judged.iter().map(|((_, low), words, _)| (words.clone(), *low)).collect();
     let Some((_, words, policy)) = judged.into_iter().next() else {
         return Err(DataError::new("nothing was proposed"));
     };
-    let estimate = judge(log, &policy, &rows, &held, &chances);
+    let estimate = judge.judge(&policy, &held);
     warnings.extend(estimate.warnings());
-    let is_supported = Fixed::ZERO < estimate.gain.low && estimate::EFFECTIVE_MIN <= estimate.effective;
+    let is_supported = Fixed::ZERO < estimate.gain.low && estimate.is_supported();
     let verdict = if is_supported { Verdict::Supported } else { Verdict::NotSupported };
     let (value, gain) = (estimate.ips, estimate.gain);
     Ok(Learned {
@@ -193,7 +271,10 @@ pub fn evaluate(
     options: &Options,
 ) -> Result<(Estimate, Vec<String>), DataError> {
     let (chances, mut warnings) = chances(log, options.seed)?;
-    let estimate = judge(log, policy, rows, &spans(log), &chances);
+    let every: Vec<u32> = (0..log.rows.len() as u32).collect();
+    let support = Support::new(log, &every);
+    let judge = Judge { log, rows, chances: &chances, support: &support };
+    let estimate = judge.judge(policy, &spans(log));
     warnings.extend(estimate.warnings());
     Ok((estimate, warnings))
 }

@@ -10,6 +10,13 @@ use bem_base::fixed::Fixed;
 
 /// Below this effective number of rows an estimate is not worth its interval.
 pub const EFFECTIVE_MIN: u64 = 30;
+/// Of so many rows one may be beyond the log at most: intervals are widened by what it may bring.
+const BEYOND_SHARE: u64 = 100;
+/// How many hundredths of the half width of its 95 % interval the mean weight may lie from one. A log that supports the policy
+/// lies further in about one case of a thousand.
+const WEIGHT_HUNDREDTHS: i64 = 170;
+/// What chances that were rounded to a few digits move the mean weight by.
+const WEIGHT_ROUNDED: Fixed = Fixed::from_ratio(1, 1_000);
 
 /// A mean with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +36,12 @@ impl Interval {
     #[must_use]
     pub fn within(self, least: Fixed, most: Fixed) -> Interval {
         Interval { low: self.low.max(least), high: self.high.min(most), ..self }
+    }
+
+    /// The same with both ends further out.
+    #[must_use]
+    fn widened(self, by: Fixed) -> Interval {
+        Interval { low: self.low.minus(by), high: self.high.plus(by), ..self }
     }
 }
 
@@ -73,6 +86,19 @@ pub struct Estimate {
     pub weight: Interval,
     /// The largest weight.
     pub weight_max: Fixed,
+    /// Rows in which the policy does what the log never did where it looked like this.
+    pub beyond: u64,
+}
+
+/// Why a log does not support a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The policy does what the log never did.
+    Beyond,
+    /// The weights' mean is not one.
+    Weights,
+    /// The log says as much as too few rows of the policy's own.
+    Rows,
 }
 
 /// A weighted number, with 32 fractional bits.
@@ -212,6 +238,7 @@ pub fn estimate(rows: &[Row]) -> Estimate {
         effective: (multiply(total, total) / squares.max(1)) as u64,
         weight: interval(&weights),
         weight_max: fixed(weights.iter().copied().max().unwrap_or(0)),
+        beyond: 0,
     }
 }
 
@@ -248,6 +275,7 @@ pub fn estimate_episodes(episodes: &[Steps]) -> Estimate {
         effective: (multiply(total, total) / squares.max(1)) as u64,
         weight: interval(&weights),
         weight_max: fixed(weights.iter().copied().max().unwrap_or(0)),
+        beyond: 0,
     }
 }
 
@@ -272,10 +300,42 @@ impl Estimate {
         self.dr.is_none()
     }
 
-    /// Whether the intervals mean something. Of few episodes that match, the weighted returns hardly differ from each other,
-    /// and an interval of almost no width would look like certainty.
-    pub fn has_intervals(&self) -> bool {
-        0 < self.matched && (!self.is_of_episodes() || EFFECTIVE_MIN <= self.effective)
+    /// The same, where in so many rows the policy does what the log never did. What these bring lies within a range of this width
+    /// and nothing more is known of it: intervals hold both of its ends.
+    #[must_use]
+    pub fn with_beyond(mut self, beyond: u64, spread: Fixed) -> Estimate {
+        self.beyond = beyond;
+        let by = i128::from(spread.to_raw()) * i128::from(beyond) / i128::from(self.rows.max(1));
+        for interval in [&mut self.ips, &mut self.snips, &mut self.gain].into_iter().chain(&mut self.dr) {
+            *interval = interval.widened(fixed(by));
+        }
+        self
+    }
+
+    /// What is missing for the log to support the policy, if something is. Where this is so, no value and no gain is told.
+    pub fn missing(&self) -> Option<Missing> {
+        if self.rows < BEYOND_SHARE * self.beyond {
+            Some(Missing::Beyond)
+        } else if self.matched == 0 || !self.is_weight_one() {
+            Some(Missing::Weights)
+        } else if self.effective < EFFECTIVE_MIN {
+            Some(Missing::Rows)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the log supports what the policy does.
+    pub fn is_supported(&self) -> bool {
+        self.missing().is_none()
+    }
+
+    fn is_weight_one(&self) -> bool {
+        let Interval { mean, low, high, .. } = self.weight;
+        let away = mean.to_raw().abs_diff(Fixed::ONE.to_raw());
+        let half = if Fixed::ONE < mean { mean.minus(low) } else { high.minus(mean) };
+        let allowed = half.to_raw().saturating_mul(WEIGHT_HUNDREDTHS) / 100;
+        away <= allowed.max(WEIGHT_ROUNDED.to_raw()).unsigned_abs()
     }
 
     /// What the log does not support, in words.
@@ -288,7 +348,17 @@ impl Estimate {
                 self.effective
             ));
         }
-        if Fixed::ONE < self.weight.low || self.weight.high < Fixed::ONE {
+        if 0 < self.beyond {
+            let share = match self.missing() {
+                Some(Missing::Beyond) => "what that brings is unknown",
+                _ => "the intervals hold whatever that may bring",
+            };
+            warnings.push(format!(
+                "support is missing: in {} of {} {unit} the policy does what the log never did in such cases; {share}",
+                self.beyond, self.rows
+            ));
+        }
+        if !self.is_weight_one() {
             warnings.push(
                 "the weights' mean is not one: propensities are wrong, or the policy acts where the log never did".to_string(),
             );
@@ -335,7 +405,47 @@ mod tests {
         assert_eq!((good.ips.mean, good.snips.mean, good.matched), (Fixed::ONE, Fixed::ONE, 500));
         let rows: Vec<Row> = (0..1_000).map(|place| row(place, place % 100 == 0)).collect();
         assert_eq!(estimate(&rows).warnings().len(), 2);
-        assert!(good.has_intervals() && !good.is_of_episodes());
+        assert!(good.is_supported() && !good.is_of_episodes());
+    }
+
+    /// Rows of a fair coin in which the policy matches so many of a thousand.
+    fn coins(matched: u32, propensity: Fixed) -> Estimate {
+        let row = |case: u32| Row {
+            case,
+            matches: case * 7 % 1_000 < matched,
+            reward: Fixed::ONE,
+            propensity,
+            predicted: Fixed::ONE,
+            predicted_logged: Fixed::ONE,
+        };
+        estimate(&(0..1_000).map(row).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_mean_weight_that_is_not_one_supports_nothing() {
+        let half = Fixed::from_ratio(1, 2);
+        // One standard error is 0.032: 0.94 happens, 0.86 does not.
+        assert_eq!(coins(470, half).missing(), None);
+        assert_eq!(coins(430, half).missing(), Some(Missing::Weights));
+        assert_eq!(coins(570, half).missing(), Some(Missing::Weights));
+        assert_eq!(coins(0, half).missing(), Some(Missing::Weights));
+        // Chances of a logger that never varied, rounded or not, are no lack of support.
+        assert_eq!(coins(1_000, Fixed::ONE).missing(), None);
+        assert_eq!(coins(1_000, Fixed::from_ratio(9_999, 10_000)).missing(), None);
+        assert_eq!(coins(1_000, half).missing(), Some(Missing::Weights));
+    }
+
+    #[test]
+    fn what_the_log_never_did_widens_intervals_and_beyond_a_hundredth_supports_nothing() {
+        let fair = coins(500, Fixed::from_ratio(1, 2));
+        let few = fair.clone().with_beyond(10, Fixed::from_int(2));
+        assert_eq!((few.missing(), few.warnings().len()), (None, 1));
+        let moved = fair.gain.low.minus(few.gain.low);
+        assert!(moved.to_raw().abs_diff(Fixed::from_ratio(2, 100).to_raw()) < 9, "{moved:?}");
+        assert_eq!(few.dr.unwrap().mean, fair.dr.unwrap().mean);
+        let many = fair.with_beyond(11, Fixed::from_int(2));
+        assert_eq!(many.missing(), Some(Missing::Beyond));
+        assert!(many.warnings()[0].contains("in 11 of 1000 decisions"), "{:?}", many.warnings());
     }
 
     #[test]
@@ -348,7 +458,7 @@ mod tests {
             (estimate_episodes(&log(0)), estimate_episodes(&log(1)), estimate_episodes(&log(100)));
         // The self-normalised mean of one episode varies by nothing at all.
         assert_eq!(one.snips.low, one.snips.high);
-        assert!(!none.has_intervals() && !one.has_intervals() && many.has_intervals());
+        assert!(!none.is_supported() && !one.is_supported() && many.is_supported());
         assert!(none.warnings()[0].contains("as much as 0 episodes"), "{:?}", none.warnings());
     }
 }

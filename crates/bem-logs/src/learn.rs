@@ -7,16 +7,19 @@
 //! Clauses: GLE-9, SCC-2.
 
 use crate::cases::{Cases, FOLDS, by_case};
+use crate::cuts::{self, Gains};
 use crate::design::Design;
 use crate::estimate::{self, Estimate, Interval, Row, interval};
 use crate::linear::{self, CERTAIN, Weights};
 use crate::log::Log;
+use crate::rewards::{Scores, predicted, propensities, reward_models, targets};
+use crate::support::Support;
 use crate::tree::{self, Tree};
 use crate::vote::Votes;
 use bem_base::fixed::Fixed;
-use bem_circuit::netlist::Builder;
+use bem_circuit::netlist::{Builder, Signal};
 use bem_data::{Code, DataError, Encoder};
-use bem_synth::policy::Policy;
+use bem_synth::policy::{Policy, action_bits};
 
 /// Rows that are learned from at most.
 pub const ROWS_MAX: usize = 200_000;
@@ -28,10 +31,6 @@ const LEAVES: [usize; 5] = [2, 4, 8, 16, 32];
 const PENALTIES: [i64; 3] = [1, 4, 16];
 /// Largest weights of votes that are tried.
 const LARGEST: [i64; 3] = [3, 7, 15];
-/// The penalty of reward models and of models of the logging policy.
-const MODEL_PENALTY: i64 = 4;
-/// The smallest chance that a model of the logging policy may say.
-const MODELLED_MIN: Fixed = Fixed::from_ratio(1, 100);
 
 /// How to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +57,10 @@ enum ModelKind {
     Tree {
         leaves: usize,
     },
+    /// A tree over cuts that the rows ask for, instead of those of the grid.
+    Sharp {
+        leaves: usize,
+    },
     Votes {
         penalty: i64,
         largest: i64,
@@ -69,6 +72,15 @@ enum Fitted {
     Fixed(u16),
     Tree(Tree, usize),
     Votes(Votes),
+}
+
+/// The candidate that won, and what it takes to carry it out.
+struct Winner {
+    fitted: Fitted,
+    /// The comparisons that it is made of, where they are not those of the grid.
+    own: Option<Design>,
+    /// What it does where the log never did what it would do, cell by cell.
+    fallbacks: Vec<u16>,
 }
 
 /// What the gate says.
@@ -120,17 +132,21 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let aside = if log.is_labelled { 0 } else { count * options.set_aside as usize / 100 };
     let (held, members) = cases.split(&order, aside);
     progress("finding thresholds");
-    let design = Design::new(log, members)?;
+    let support = Support::new(log, members);
+    let design = Design::new(log, members, &support.cuts())?;
     let (propensities, mut warnings) = propensities(log, &design, &cases, members);
     progress("modelling rewards");
-    let scores = Scores::new(log, &design, &cases, members, &propensities);
+    let scores = Scores::new(log, &design, &cases, members, &propensities, &support);
+    let gates_max = options.gates_max.saturating_sub(support.cost());
     let learner =
-        Learner { log, design: &design, cases: &cases, scores: &scores, gates_max: options.gates_max };
-    let (kind, candidates, cross) = learner.choose(members, progress);
+        Learner { log, design: &design, cases: &cases, scores: &scores, support: &support, gates_max };
+    let (kind, candidates, cross) = learner.choose(members, progress)?;
     progress("fitting the winner");
-    let fitted = learner.fit_all(kind, members);
-    let (policy, words) = learner.compile(&fitted, kind);
-    let chosen = |row: u32| fitted.choose(&design.rows[row as usize]);
+    let winner = learner.fit_all(kind, members)?;
+    let (policy, words) = learner.compile(&winner, kind);
+    let used = winner.own.as_ref().unwrap_or(&design);
+    let chosen =
+        |row: u32| support.kept(row, winner.fitted.choose(&used.rows[row as usize]), &winner.fallbacks);
     let (value, gain, estimate) = if log.is_labelled {
         // What cross-validation measured is the procedure; the circuit is fitted on all rows.
         (cross.0.within(Fixed::ZERO, Fixed::ONE), cross.1, None)
@@ -152,10 +168,9 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
         warnings.extend(estimate.warnings());
         (estimate.dr.unwrap_or(estimate.snips), estimate.gain, Some(estimate))
     };
-    let is_supported = Fixed::ZERO < gain.low
-        && estimate.as_ref().is_none_or(|estimate| estimate::EFFECTIVE_MIN <= estimate.effective);
+    let is_supported = Fixed::ZERO < gain.low && estimate.as_ref().is_none_or(Estimate::is_supported);
     let verdict = if is_supported { Verdict::Supported } else { Verdict::NotSupported };
-    let (encoder, policy) = narrowed(&design.encoder, policy)?;
+    let (encoder, policy) = narrowed(&used.encoder, policy)?;
     Ok(Learned { encoder, policy, words, value, gain, verdict, estimate, candidates, warnings })
 }
 
@@ -164,8 +179,9 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
 pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimate, Vec<String>), DataError> {
     let cases = Cases::new(log);
     let order = cases.shuffled(options.seed);
-    let design = Design::new(log, &order)?;
+    let design = Design::new(log, &order, &[])?;
     let (propensities, mut warnings) = propensities(log, &design, &cases, &order);
+    let support = Support::new(log, &order);
     let mut rows: Vec<(u32, Row)> = Vec::with_capacity(order.len());
     for fold in 0..FOLDS {
         let (held, rest) = cases.fold(&order, fold);
@@ -193,126 +209,11 @@ pub fn evaluate(log: &Log, chosen: &[u16], options: &Options) -> Result<(Estimat
     }
     rows.sort_by_key(|(row, _)| *row);
     let rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
-    let estimate = estimate::estimate(&rows);
+    let beyond = (0..chosen.len()).filter(|row| support.is_never(*row as u32, chosen[*row])).count();
+    let (low, high) = log.reward_range();
+    let estimate = estimate::estimate(&rows).with_beyond(beyond as u64, high.minus(low));
     warnings.extend(estimate.warnings());
     Ok((estimate, warnings))
-}
-
-/// The chance of every logged action: the log's own, or a model of it that has not seen the row.
-pub(crate) fn propensities(
-    log: &Log,
-    design: &Design,
-    cases: &Cases,
-    order: &[u32],
-) -> (Vec<Fixed>, Vec<String>) {
-    if log.is_labelled || log.outcomes.iter().all(|outcome| outcome.propensity.is_some()) {
-        let known = log.outcomes.iter().map(|outcome| outcome.propensity.unwrap_or(Fixed::ONE));
-        return (known.collect(), Vec::new());
-    }
-    let mut all = vec![MODELLED_MIN; log.rows.len()];
-    let rest_of_log: Vec<u32> = (0..log.rows.len() as u32).collect();
-    for fold in 0..FOLDS {
-        let (_, rest) = cases.fold(order, fold);
-        let models: Vec<Weights> = (0..log.actions.len() as u16)
-            .map(|action| {
-                let mut counts = vec![0; log.rows.len()];
-                rest.iter().for_each(|row| counts[*row as usize] = 1);
-                let target =
-                    |outcome: &crate::log::Outcome| if outcome.action == action { CERTAIN } else { 0 };
-                let targets: Vec<i64> = log.outcomes.iter().map(target).collect();
-                linear::fit(&design.columns, &targets, &counts, MODEL_PENALTY)
-            })
-            .collect();
-        let in_rest: std::collections::BTreeSet<u32> = rest.iter().copied().collect();
-        for row in rest_of_log.iter().filter(|row| !in_rest.contains(row)) {
-            let chance = |weights: &Weights| linear::chance(score(weights, design, *row)).max(1);
-            let total: i64 = models.iter().map(chance).sum();
-            let own = chance(&models[usize::from(log.outcomes[*row as usize].action)]);
-            all[*row as usize] = Fixed::from_ratio(own, total.max(1)).max(MODELLED_MIN);
-        }
-    }
-    let warning = "the log has no propensities: they are modelled from the features, which is right only if nothing else \
-                   moved the choice";
-    (all, vec![warning.to_string()])
-}
-
-fn score(weights: &Weights, design: &Design, row: u32) -> i64 {
-    let bits = &design.rows[row as usize];
-    let set = weights.bits.iter().enumerate().filter(|(bit, weight)| **weight != 0 && bits.get(*bit));
-    weights.bias + set.map(|(_, weight)| weight).sum::<i64>()
-}
-
-/// A model of the reward of every action, from these rows.
-fn reward_models(log: &Log, design: &Design, rows: &[u32]) -> Vec<Weights> {
-    (0..log.actions.len() as u16)
-        .map(|action| {
-            let mut counts = vec![0; log.rows.len()];
-            for row in rows.iter().filter(|row| log.outcomes[**row as usize].action == action) {
-                counts[*row as usize] = 1;
-            }
-            linear::fit(&design.columns, &targets(log), &counts, MODEL_PENALTY)
-        })
-        .collect()
-}
-
-/// Rewards on the scale of chances.
-fn targets(log: &Log) -> Vec<i64> {
-    let (low, high) = log.reward_range();
-    let range = i128::from(high.minus(low).to_raw()).max(1);
-    let target =
-        |reward: Fixed| (i128::from(reward.minus(low).to_raw()) * i128::from(CERTAIN) / range) as i64;
-    log.outcomes.iter().map(|outcome| target(outcome.reward)).collect()
-}
-
-fn predicted(log: &Log, models: &[Weights], design: &Design, row: u32, action: u16) -> Fixed {
-    let (low, high) = log.reward_range();
-    let chance = linear::chance(score(&models[usize::from(action)], design, row));
-    let above = i128::from(high.minus(low).to_raw()) * i128::from(chance) / i128::from(CERTAIN);
-    low.plus(Fixed::from_raw(above as i64))
-}
-
-/// The gain of every action in every row, with 16 fractional bits.
-struct Scores {
-    gains: Vec<i64>,
-    actions: usize,
-}
-
-impl Scores {
-    fn new(log: &Log, design: &Design, cases: &Cases, members: &[u32], propensities: &[Fixed]) -> Scores {
-        let actions = log.actions.len();
-        let mut gains = vec![0i64; log.rows.len() * actions];
-        if log.is_labelled {
-            for (row, outcome) in log.outcomes.iter().enumerate() {
-                gains[row * actions + usize::from(outcome.action)] = 1 << 16;
-            }
-            return Scores { gains, actions };
-        }
-        for fold in 0..FOLDS {
-            let (held, rest) = cases.fold(members, fold);
-            let models = reward_models(log, design, &rest);
-            for row in held {
-                let outcome = log.outcomes[row as usize];
-                for action in 0..actions {
-                    let mut gain = i128::from(predicted(log, &models, design, row, action as u16).to_raw());
-                    if action == usize::from(outcome.action) {
-                        let error = i128::from(outcome.reward.to_raw()) - gain;
-                        gain += (error << 32) / i128::from(propensities[row as usize].to_raw()).max(1);
-                    }
-                    gains[row as usize * actions + action] = (gain >> 16).clamp(-(1 << 50), 1 << 50) as i64;
-                }
-            }
-        }
-        Scores { gains, actions }
-    }
-
-    fn gain(&self, row: u32, action: u16) -> i64 {
-        self.gains[row as usize * self.actions + usize::from(action)]
-    }
-
-    fn best_fixed(&self, rows: &[u32]) -> u16 {
-        let total = |action: u16| rows.iter().map(|row| i128::from(self.gain(*row, action))).sum::<i128>();
-        (0..self.actions as u16).rev().max_by_key(|action| total(*action)).unwrap_or(0)
-    }
 }
 
 impl Fitted {
@@ -330,6 +231,7 @@ struct Learner<'a> {
     design: &'a Design,
     cases: &'a Cases,
     scores: &'a Scores,
+    support: &'a Support,
     gates_max: usize,
 }
 
@@ -338,6 +240,9 @@ fn name(kind: ModelKind) -> String {
     match kind {
         ModelKind::Fixed => "always one action".to_string(),
         ModelKind::Tree { leaves } => format!("decision tree with {leaves} leaves"),
+        ModelKind::Sharp { leaves } => {
+            format!("decision tree with {leaves} leaves, thresholds by what rows say")
+        }
         ModelKind::Votes { penalty, largest } => {
             format!("vote of bits with weights up to {largest} (penalty {penalty})")
         }
@@ -350,17 +255,14 @@ impl Learner<'_> {
         let votes = LARGEST.iter().flat_map(|largest| {
             PENALTIES.iter().map(|penalty| ModelKind::Votes { penalty: *penalty, largest: *largest })
         });
-        std::iter::once(ModelKind::Fixed).chain(trees).chain(votes).collect()
+        let sharp = LEAVES.iter().map(|leaves| ModelKind::Sharp { leaves: *leaves });
+        std::iter::once(ModelKind::Fixed).chain(trees).chain(sharp).chain(votes).collect()
     }
 
     /// The kind that does best on rows it has not seen, all of them with their means, and what choosing so gains in all and
     /// over the best fixed action: in every part of the rows by the kind that the other parts chose, so that no part is judged
     /// by a choice that it had a say in.
-    fn choose(
-        &self,
-        members: &[u32],
-        progress: OnProgress<'_>,
-    ) -> (ModelKind, Vec<(String, Fixed)>, (Interval, Interval)) {
+    fn choose(&self, members: &[u32], progress: OnProgress<'_>) -> Result<Chosen, DataError> {
         let kinds = self.kinds();
         let mut gains: Vec<Vec<i64>> = vec![Vec::with_capacity(members.len()); kinds.len()];
         let mut cases: Vec<u32> = Vec::with_capacity(members.len());
@@ -368,7 +270,7 @@ impl Learner<'_> {
         for fold in 0..FOLDS {
             progress(&format!("comparing candidates, part {} of {FOLDS}", fold + 1));
             let (held, rest) = self.cases.fold(members, fold);
-            let fits = self.fit_kinds(&rest);
+            let fits = self.fit_kinds(&rest)?;
             parts.push(cases.len()..cases.len() + held.len());
             cases.extend(held.iter().map(|row| self.cases.of(*row)));
             for (kind, gains) in kinds.iter().zip(&mut gains) {
@@ -393,14 +295,38 @@ impl Learner<'_> {
             own.iter().zip(&gains[0]).map(|(own, fixed)| i128::from(own - fixed) << 16).collect();
         let own: Vec<i128> = own.iter().map(|gain| i128::from(*gain) << 16).collect();
         let interval = |terms: &[i128]| interval(&by_case(&cases, terms));
-        (kinds[winner], listed, (interval(&own), interval(&more)))
+        Ok((kinds[winner], listed, (interval(&own), interval(&more))))
     }
 
-    fn fit_kinds(&self, rows: &[u32]) -> Fits {
+    fn fit_kinds(&self, rows: &[u32]) -> Result<Fits, DataError> {
         let largest = LEAVES[LEAVES.len() - 1];
-        let tree = tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, largest);
-        let votes = PENALTIES.iter().map(|penalty| (*penalty, self.fit_weights(rows, *penalty))).collect();
-        Fits { tree, votes }
+        let sharp = self.sharpened(rows)?;
+        Ok(Fits {
+            tree: self.grow(self.design, rows, largest),
+            sharp_tree: self.grow(&sharp, rows, largest),
+            sharp,
+            votes: PENALTIES.iter().map(|penalty| (*penalty, self.fit_weights(rows, *penalty))).collect(),
+            fallbacks: self.fallbacks(rows),
+        })
+    }
+
+    fn grow(&self, design: &Design, rows: &[u32], leaves: usize) -> Tree {
+        tree::grow(&design.rows, rows, &self.scores.gains, self.scores.actions, leaves)
+    }
+
+    fn fallbacks(&self, rows: &[u32]) -> Vec<u16> {
+        self.support.fallbacks(rows, &|row, action| self.scores.gain(row, action))
+    }
+
+    /// The comparisons that these rows ask for.
+    fn sharpened(&self, rows: &[u32]) -> Result<Design, DataError> {
+        let gains = match self.log.is_labelled {
+            true => Gains::Taken(&self.log.outcomes),
+            false => Gains::Each(&self.scores.gains),
+        };
+        let mut cuts = cuts::cut(self.log, rows, gains, LEAVES[LEAVES.len() - 1]).cuts;
+        cuts.extend(self.support.cuts());
+        Design::of(self.log, &cuts)
     }
 
     /// For every action the chance of its reward.
@@ -431,44 +357,55 @@ impl Learner<'_> {
         (0..actions).map(fit).collect()
     }
 
-    fn fit_all(&self, kind: ModelKind, rows: &[u32]) -> Fitted {
-        match kind {
-            ModelKind::Fixed => Fitted::Fixed(self.scores.best_fixed(rows)),
-            ModelKind::Tree { leaves } => {
-                let tree =
-                    tree::grow(&self.design.rows, rows, &self.scores.gains, self.scores.actions, leaves);
-                Fitted::Tree(tree, leaves)
+    fn fit_all(&self, kind: ModelKind, rows: &[u32]) -> Result<Winner, DataError> {
+        let (fitted, own) = match kind {
+            ModelKind::Fixed => (Fitted::Fixed(self.scores.best_fixed(rows)), None),
+            ModelKind::Tree { leaves } => (Fitted::Tree(self.grow(self.design, rows, leaves), leaves), None),
+            ModelKind::Sharp { leaves } => {
+                let own = self.sharpened(rows)?;
+                (Fitted::Tree(self.grow(&own, rows, leaves), leaves), Some(own))
             }
             ModelKind::Votes { penalty, largest } => {
                 let weights = self.fit_weights(rows, penalty);
-                Fitted::Votes(Votes::within(self.gates_max, &weights, largest))
+                (Fitted::Votes(Votes::within(self.gates_max, &weights, largest)), None)
             }
-        }
+        };
+        Ok(Winner { fitted, own, fallbacks: self.fallbacks(rows) })
     }
 
-    fn compile(&self, fitted: &Fitted, kind: ModelKind) -> (Policy, String) {
-        let (bits, actions) = (self.design.encoder.bits(), self.log.actions.len() as u16);
-        match fitted {
+    fn compile(&self, winner: &Winner, kind: ModelKind) -> (Policy, String) {
+        let design = winner.own.as_ref().unwrap_or(self.design);
+        let (bits, actions) = (design.encoder.bits(), self.log.actions.len() as u16);
+        let mut builder = Builder::new(bits);
+        let named = |action: u16| &self.log.actions[usize::from(action)];
+        let (action, words) = match &winner.fitted {
             Fitted::Fixed(action) => {
-                let words = format!("always {}", self.log.actions[usize::from(*action)]);
-                (Policy::constant(actions, *action), words)
+                let signals = (0..action_bits(actions)).map(|bit| Signal::constant(action >> bit & 1 == 1));
+                let words = match self.support.bars(*action) {
+                    true => format!("{}, and another action where the log never did that", named(*action)),
+                    false => format!("always {}", named(*action)),
+                };
+                (signals.collect(), words)
             }
             Fitted::Tree(tree, leaves) => {
-                let mut builder = Builder::new(bits);
                 let action = tree.build(&mut builder, actions, *leaves);
-                let policy = Policy::close(builder, bits, actions, &action, &[])
-                    .expect("a tree of 32 leaves is far below all bounds");
-                (policy, format!("decision tree with {} leaves", tree.leaves().min(*leaves)))
+                (action, format!("decision tree with {} leaves", tree.leaves().min(*leaves)))
             }
             Fitted::Votes(votes) => {
                 let used = votes.weights.iter().flatten().filter(|weight| **weight != 0).count();
-                let words = format!("{}: {used} weights", name(kind));
-                let policy = votes.policy(bits).expect("votes were cut to what a circuit may cost");
-                (policy, words)
+                (votes.build(&mut builder), format!("{}: {used} weights", name(kind)))
             }
-        }
+        };
+        let bit = |cut: &cuts::Cut| design.bit_of(cut);
+        let action = self.support.build(&mut builder, &action, &winner.fallbacks, &bit);
+        let policy = Policy::close(builder, bits, actions, &action, &[])
+            .expect("trees are small, and votes were cut to what a circuit may cost");
+        (policy, words)
     }
 }
+
+/// The kind that won, all of them with their means, and what choosing so gains in all and over the best fixed action.
+type Chosen = (ModelKind, Vec<(String, Fixed)>, (Interval, Interval));
 
 fn total(gains: &[i64]) -> i128 {
     gains.iter().map(|gain| i128::from(*gain)).sum()
@@ -497,23 +434,34 @@ fn is_as_good(cases: &[u32], gains: &[i64], best: &[i64]) -> bool {
 /// Everything that was fitted on one part of the rows.
 struct Fits {
     tree: Tree,
+    sharp: Design,
+    sharp_tree: Tree,
     votes: Vec<(i64, Vec<Weights>)>,
+    fallbacks: Vec<u16>,
 }
 
 impl Fits {
     fn choose(&self, kind: ModelKind, learner: &Learner<'_>, rest: &[u32], held: &[u32]) -> Vec<u16> {
-        let rows = || held.iter().map(|row| &learner.design.rows[*row as usize]);
-        match kind {
+        let grid = &learner.design.rows;
+        let chosen: Vec<u16> = match kind {
             ModelKind::Fixed => vec![learner.scores.best_fixed(rest); held.len()],
-            ModelKind::Tree { leaves } => rows().map(|row| self.tree.choose(row, leaves)).collect(),
+            ModelKind::Tree { leaves } => {
+                held.iter().map(|row| self.tree.choose(&grid[*row as usize], leaves)).collect()
+            }
+            ModelKind::Sharp { leaves } => {
+                let rows = &self.sharp.rows;
+                held.iter().map(|row| self.sharp_tree.choose(&rows[*row as usize], leaves)).collect()
+            }
             ModelKind::Votes { penalty, largest } => {
                 let weights =
                     self.votes.iter().find(|(known, _)| *known == penalty).map(|(_, weights)| weights);
                 let weights = weights.map_or(&[][..], Vec::as_slice);
                 let votes = Votes::within(learner.gates_max, weights, largest);
-                rows().map(|row| votes.choose(row)).collect()
+                held.iter().map(|row| votes.choose(&grid[*row as usize])).collect()
             }
-        }
+        };
+        let kept = |(row, action): (&u32, u16)| learner.support.kept(*row, action, &self.fallbacks);
+        held.iter().zip(chosen).map(kept).collect()
     }
 }
 

@@ -108,8 +108,14 @@ impl Votes {
 
     /// The circuit; nothing where it would break the bounds of one.
     pub fn policy(&self, observation_bits: usize) -> Option<Policy> {
-        let actions = self.bias.len() as u16;
         let mut builder = Builder::new(observation_bits);
+        let winner = self.build(&mut builder);
+        Policy::close(builder, observation_bits, self.bias.len() as u16, &winner, &[]).ok()
+    }
+
+    /// The bits of the action.
+    pub fn build(&self, builder: &mut Builder) -> Vec<Signal> {
+        let actions = self.bias.len() as u16;
         let code = action_bits(actions);
         // A negative weight of a bit is a positive one of its complement, and less to start from.
         let start = |action: usize| {
@@ -125,12 +131,12 @@ impl Votes {
                 add_weighted(&mut ranks, weight.unsigned_abs(), signal);
             }
             add_weighted(&mut ranks, start(action).abs_diff(lowest), Signal::TRUE);
-            let sum = build_sum(&mut builder, ranks);
+            let sum = build_sum(builder, ranks);
             let name: Vec<Signal> = (0..code).map(|bit| Signal::constant(action >> bit & 1 == 1)).collect();
             best = Some(match best {
                 None => (sum, name),
                 Some((top, winner)) => {
-                    let wins = greater(&mut builder, &sum, &top);
+                    let wins = greater(builder, &sum, &top);
                     let pick = |builder: &mut Builder, new: &[Signal], old: &[Signal]| -> Vec<Signal> {
                         let width = new.len().max(old.len());
                         let at = |signals: &[Signal], place: usize| {
@@ -138,16 +144,14 @@ impl Votes {
                         };
                         (0..width).map(|place| builder.mux(wins, at(new, place), at(old, place))).collect()
                     };
-                    let winner = pick(&mut builder, &name, &winner);
+                    let winner = pick(builder, &name, &winner);
                     // Nobody looks at the last sum.
-                    let top =
-                        if action + 1 == self.bias.len() { top } else { pick(&mut builder, &sum, &top) };
+                    let top = if action + 1 == self.bias.len() { top } else { pick(builder, &sum, &top) };
                     (top, winner)
                 }
             });
         }
-        let (_, winner) = best?;
-        Policy::close(builder, observation_bits, actions, &winner, &[]).ok()
+        best.map_or(Vec::new(), |(_, winner)| winner)
     }
 }
 

@@ -90,7 +90,7 @@ fn intervals_of_episodes_cover_the_truth_and_are_not_much_wider_than_the_normal_
         let truth = Truth::new(&mut prng);
         let estimate = estimate_episodes(&truth.log(&mut prng));
         // No interval is told of a log that says too little of the policy, so that none is judged.
-        if !estimate.has_intervals() {
+        if !estimate.is_supported() {
             withheld += 1;
             continue;
         }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 const FORMAT: &str = "bem policy 1";
 
+/// The file as it is written, field by field.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

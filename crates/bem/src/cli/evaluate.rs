@@ -23,7 +23,7 @@ use std::path::PathBuf;
     Example: bem evaluate my-run --log steps.jsonl --action a --reward r --episode e\n\
     A policy with named features reads the columns of these names. Of any other\n\
     policy the log needs a column obs with the bits of the observation. Exit code 1\n\
-    when support is missing."
+    when support is missing; values are withheld then."
 )]
 pub struct EvaluateArguments {
     /// A policy of bem learn, the folder of a run or of a server, a snapshot, or a circuit in a file
@@ -69,7 +69,7 @@ pub fn run(arguments: &EvaluateArguments) -> Result<Answer> {
         let words = "the policy was learned from this very log: the estimates are too good; take a log that it has not seen";
         warnings.insert(0, words.to_string());
     }
-    let is_supported = bem_logs::estimate::EFFECTIVE_MIN <= estimate.effective;
+    let is_supported = estimate.is_supported();
     if arguments.json {
         let mut object = estimate_json(&estimate);
         object["policy"] = json!(arguments.policy.display().to_string());

@@ -13,6 +13,7 @@ use bem_base::limits::OBSERVATION_BITS_MAX;
 use bem_base::plain::plain;
 use bem_base::words::quantity;
 use bem_data::Table;
+use bem_logs::estimate::Missing;
 use bem_logs::learn::Verdict;
 use bem_logs::{Estimate, Interval, Log, Options, Roles, episodes, learn};
 use bem_tables::figures::to_float;
@@ -257,20 +258,25 @@ pub fn interval_json(interval: &Interval) -> Value {
     json!({ "mean": to_float(interval.mean), "interval95": [to_float(interval.low), to_float(interval.high)] })
 }
 
+/// An estimate as far as the log supports it: nothing where the policy goes where the log never went, the mean alone where there
+/// are few rows.
+fn told_json(estimate: &Estimate, interval: &Interval) -> Value {
+    match estimate.missing() {
+        None => interval_json(interval),
+        Some(Missing::Rows) => json!({ "mean": to_float(interval.mean), "interval95": null }),
+        Some(Missing::Beyond | Missing::Weights) => Value::Null,
+    }
+}
+
 /// All estimates of a log about a policy.
 pub fn estimate_json(estimate: &Estimate) -> Value {
-    // Without any support there is nothing to estimate from, and with little no interval.
-    let known = |interval: &Interval| match (estimate.matched, estimate.has_intervals()) {
-        (0, _) => Value::Null,
-        (_, true) => interval_json(interval),
-        (_, false) => json!({ "mean": to_float(interval.mean), "interval95": null }),
-    };
+    let known = |interval: &Interval| told_json(estimate, interval);
     json!({
         "ips": known(&estimate.ips), "snips": known(&estimate.snips),
         "dr": estimate.dr.as_ref().map(known), "logged": interval_json(&estimate.logged),
         "gain": known(&estimate.gain), "rows": estimate.rows, "matched": estimate.matched,
         "effective": estimate.effective, "weight_mean": interval_json(&estimate.weight),
-        "weight_max": to_float(estimate.weight_max),
+        "weight_max": to_float(estimate.weight_max), "beyond": estimate.beyond,
     })
 }
 
@@ -281,11 +287,16 @@ pub fn unit(log: &Log) -> &'static str {
 
 /// An estimate with its interval, or with why there is none.
 fn estimated(estimate: &Estimate, interval: &Interval) -> String {
-    match estimate.matched {
-        0 => "withheld: the log never did throughout what the policy does".to_string(),
-        _ if estimate.has_intervals() => words(interval),
-        matched => {
-            format!("{:.4}, interval withheld: {matched} matches are too few", to_float(interval.mean))
+    match estimate.missing() {
+        None => words(interval),
+        Some(Missing::Beyond) => "withheld: the policy does what the log never did".to_string(),
+        Some(Missing::Weights) if estimate.matched == 0 => {
+            "withheld: the log never did throughout what the policy does".to_string()
+        }
+        Some(Missing::Weights) => "withheld: the weights' mean is not one".to_string(),
+        Some(Missing::Rows) => {
+            let (mean, matched) = (to_float(interval.mean), estimate.matched);
+            format!("{mean:.4}, interval withheld: {matched} matches are too few")
         }
     }
 }
@@ -314,6 +325,11 @@ fn verdict(log: &Log, result: &bem_logs::Learned) -> String {
         if log.is_labelled { "always the most frequent label" } else { "the policy that wrote the log" };
     match result.verdict {
         Verdict::Supported => format!("better than {what}: the lower end of the gain is above zero"),
+        Verdict::NotSupported
+            if result.estimate.as_ref().is_some_and(|estimate| !estimate.is_supported()) =>
+        {
+            "nothing is supported: the log does not say what this circuit would earn".to_string()
+        }
         Verdict::NotSupported => {
             format!("nothing is supported: the log does not show that the circuit is better than {what}")
         }
@@ -332,10 +348,14 @@ fn to_json(
         .iter()
         .map(|(name, mean)| json!({ "model": name, "held_out": to_float(*mean) }))
         .collect();
+    let told = |interval: &Interval| match &result.estimate {
+        Some(estimate) => told_json(estimate, interval),
+        None => interval_json(interval),
+    };
     json!({
         "log": arguments.log.display().to_string(), "rows": log.rows.len(), "actions": log.actions, "seed": arguments.seed,
         "labelled": log.is_labelled, "episodes": log.has_episodes, "supported": result.verdict == Verdict::Supported,
-        "model": result.words, "value": interval_json(&result.value), "gain": interval_json(&result.gain),
+        "model": result.words, "value": told(&result.value), "gain": told(&result.gain),
         "estimate": result.estimate.as_ref().map(estimate_json), "gates": learned.policy.gates(),
         "state_bits": learned.policy.memory_bits(), "reads": learned.policy.reads().len(), "candidates": candidates,
         "circuit": learned.policy.digest().to_hex(), "warnings": result.warnings,
