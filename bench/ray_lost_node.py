@@ -51,7 +51,8 @@ def main() -> None:
         lost = []
 
         def lose() -> None:
-            cluster.remove_node(second)
+            # A graceful removal drains the node first, so that nothing is lost.
+            cluster.remove_node(second, allow_graceful=False)
             lost.append(True)
 
         lost_after = arguments.lost_after or results["ray_2"][0] / 2

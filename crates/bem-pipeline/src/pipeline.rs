@@ -57,8 +57,10 @@ pub struct Plan {
     pub compares: bool,
     /// Whether mixed learning goes on when all domains are done.
     pub endless: bool,
-    /// The configuration of every machine.
+    /// The configuration of every machine but the main one.
     pub parameters: Arc<GenesisConfig>,
+    /// The main machine's, which has room for more experts besides.
+    pub main: Arc<GenesisConfig>,
 }
 
 /// Where a pipeline stands.
@@ -214,10 +216,10 @@ impl Pipeline {
         ClimbConfig { seed, stages, unit_steps, families, parameters: Arc::clone(&self.plan.parameters) }
     }
 
-    /// The main machine's configuration: that of a specialist with room for more experts. It is part of its genesis.
+    /// The main machine's configuration, with room for more experts than a specialist has. It is part of its genesis.
     pub(crate) fn main_config(&self, families: Vec<String>) -> ClimbConfig {
         let config = self.config(self.plan.stages.max(2), families);
-        let mut parameters = GenesisConfig::clone(&config.parameters);
+        let mut parameters = GenesisConfig::clone(&self.plan.main);
         parameters.experts_max = parameters.experts_max.saturating_mul(ROOM).min(EXPERTS_MOST);
         ClimbConfig { parameters: Arc::new(parameters), ..config }
     }

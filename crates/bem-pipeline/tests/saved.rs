@@ -5,9 +5,14 @@
 use bem_engine::climb::{UnitResult, Worked};
 use bem_engine::world_file::WorldFile;
 use bem_engine::worlds::{Catalog, Worlds};
-use bem_machine::config::GenesisConfig;
+use bem_machine::config::{GenesisConfig, SchedulerKind};
 use bem_pipeline::pipeline::{Job, Phase, Pipeline, Plan};
 use std::sync::Arc;
+
+/// A configuration in which Algorithm D gives out the time.
+fn linear() -> GenesisConfig {
+    GenesisConfig { scheduler: SchedulerKind::Linear, ..GenesisConfig::default() }
+}
 
 fn plan() -> Plan {
     Plan {
@@ -22,6 +27,7 @@ fn plan() -> Plan {
         compares: false,
         endless: true,
         parameters: Arc::new(GenesisConfig::default()),
+        main: Arc::new(linear()),
     }
 }
 

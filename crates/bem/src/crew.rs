@@ -1,14 +1,18 @@
-//! Who works on units: threads of this process, processes of this program, or tasks of a Ray cluster.
+//! Who works on units: threads of this process, processes of this program, or actors and tasks of a Ray cluster.
 //!
 //! All of them are sent the same bytes and answer with the same bytes ([`bem_engine::climb::message`]); answers are handed
 //! back in the order of the orders. A worker that dies is started again and its unit with it: that costs time and nothing else.
-//! A frame between processes is the unit's number, the length and the bytes. Clauses: PIPE-4, SCC-15; decision D-132.
+//! A frame between processes is the unit's number, the number of the machine whose unit it is, the length and the bytes.
+//! Clauses: PIPE-4, SCC-15; decisions D-132, D-321.
+
+mod ray;
 
 use crate::interrupt;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bem_engine::climb::message;
-use std::collections::BTreeSet;
+use ray::RayEngine;
 use std::io::{Read, Write};
+use std::ops::Deref;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -18,33 +22,53 @@ const FRAME_BYTES_MAX: u32 = 1 << 29;
 /// Times that a unit is handed to a new process after its worker died.
 const RETRIES: u32 = 8;
 
-/// Where units are worked on.
+/// A unit to be worked on, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Which machine's unit it is: the same number for every unit of a specialist.
+    pub machine: u32,
+    /// The message.
+    pub bytes: Vec<u8>,
+}
+
+impl Deref for Order {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A message between processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The number of the unit in its round.
+    pub number: u32,
+    /// Order or answer, and whose.
+    pub order: Order,
+}
+
+/// Where units are worked on.
 pub enum Crew {
     /// So many threads of this process.
     Threads(usize),
     /// So many processes of this program.
     Processes(usize),
-    /// Tasks of a Ray cluster, which are retried, through the Python package; without an address one is started here.
-    Ray {
-        /// The cluster's address.
-        address: Option<String>,
-        /// How many units are worked on at once.
-        at_once: usize,
-    },
+    /// Actors and tasks of a Ray cluster, through the Python package.
+    Ray(RayEngine),
 }
 
 /// Writes a frame.
-pub fn write_frame(to: &mut impl Write, number: u32, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_frame(to: &mut impl Write, number: u32, machine: u32, bytes: &[u8]) -> std::io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(std::io::Error::other)?;
-    to.write_all(&[number.to_le_bytes(), length.to_le_bytes()].concat())?;
+    to.write_all(&[number.to_le_bytes(), machine.to_le_bytes(), length.to_le_bytes()].concat())?;
     to.write_all(bytes)?;
     to.flush()
 }
 
 /// Reads a frame; none at the end.
-pub fn read_frame(from: &mut impl Read) -> std::io::Result<Option<(u32, Vec<u8>)>> {
-    let mut head = [0; 8];
+pub fn read_frame(from: &mut impl Read) -> std::io::Result<Option<Frame>> {
+    let mut head = [0; 12];
     let mut read = 0;
     while read < head.len() {
         match from.read(&mut head[read..])? {
@@ -53,8 +77,8 @@ pub fn read_frame(from: &mut impl Read) -> std::io::Result<Option<(u32, Vec<u8>)
             count => read += count,
         }
     }
-    let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four of eight bytes"));
-    let (number, length) = (word(0), word(4));
+    let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four of twelve bytes"));
+    let (number, machine, length) = (word(0), word(4), word(8));
     if FRAME_BYTES_MAX < length {
         return Err(std::io::Error::other(format!(
             "a message of {length} bytes, more than {FRAME_BYTES_MAX}"
@@ -65,14 +89,19 @@ pub fn read_frame(from: &mut impl Read) -> std::io::Result<Option<(u32, Vec<u8>)
     if bytes.len() < length as usize {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some((number, bytes)))
+    Ok(Some(Frame { number, order: Order { machine, bytes } }))
 }
 
 impl Crew {
+    /// A Ray cluster at this address, or one that is started here when it is needed; so many units at once.
+    pub fn ray(address: Option<String>, at_once: usize) -> Crew {
+        Crew::Ray(RayEngine::new(address, at_once))
+    }
+
     /// Works on all orders; `answered` is told of each answer with the number of its order, as they come.
     pub fn work(
         &self,
-        orders: &[Vec<u8>],
+        orders: &[Order],
         answered: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         if orders.is_empty() {
@@ -80,13 +109,13 @@ impl Crew {
         }
         match self {
             Crew::Threads(count) => share(*count, orders, answered, |_| {
-                Ok(|_: usize, order: &[u8]| Ok(message::work(order, &mut || !interrupt::is_asked())))
+                Ok(|_: usize, order: &Order| Ok(message::work(order, &mut || !interrupt::is_asked())))
             }),
             Crew::Processes(count) => share(*count, orders, answered, |_| {
                 let mut worker = None;
-                Ok(move |number: usize, order: &[u8]| ask(&mut worker, number as u32, order))
+                Ok(move |number: usize, order: &Order| ask(&mut worker, number as u32, order))
             }),
-            Crew::Ray { address, at_once } => ray(address.as_deref(), *at_once, orders, answered),
+            Crew::Ray(engine) => engine.work(orders, answered),
         }
     }
 }
@@ -94,12 +123,12 @@ impl Crew {
 /// Threads that each take the next order until there is none; each has a worker of its own.
 fn share<W>(
     count: usize,
-    orders: &[Vec<u8>],
+    orders: &[Order],
     answered: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
     worker: impl Fn(usize) -> Result<W> + Sync,
 ) -> Result<()>
 where
-    W: FnMut(usize, &[u8]) -> Result<Vec<u8>>,
+    W: FnMut(usize, &Order) -> Result<Vec<u8>>,
 {
     let next = AtomicUsize::new(0);
     let (answers, come) = channel::<(usize, Result<Vec<u8>>)>();
@@ -154,17 +183,17 @@ impl Worker {
         Ok(Worker { child, orders, answers })
     }
 
-    fn ask(&mut self, number: u32, order: &[u8]) -> std::io::Result<Vec<u8>> {
-        write_frame(&mut self.orders, number, order)?;
+    fn ask(&mut self, number: u32, order: &Order) -> std::io::Result<Vec<u8>> {
+        write_frame(&mut self.orders, number, order.machine, order)?;
         match read_frame(&mut self.answers)? {
-            Some((answered, bytes)) if answered == number => Ok(bytes),
+            Some(frame) if frame.number == number => Ok(frame.order.bytes),
             _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
         }
     }
 }
 
 /// Sends an order to this thread's process, and to a new one where that has died.
-fn ask(worker: &mut Option<Worker>, number: u32, order: &[u8]) -> Result<Vec<u8>> {
+fn ask(worker: &mut Option<Worker>, number: u32, order: &Order) -> Result<Vec<u8>> {
     let mut last = None;
     for _ in 0..=RETRIES {
         let process = match worker {
@@ -190,37 +219,6 @@ fn ask(worker: &mut Option<Worker>, number: u32, order: &[u8]) -> Result<Vec<u8>
     ))
 }
 
-/// All orders at once to the Python package, which hands them out as tasks; answers come back as they are ready.
-fn ray(
-    address: Option<&str>,
-    at_once: usize,
-    orders: &[Vec<u8>],
-    answered: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
-) -> Result<()> {
-    let python = std::env::var_os("BEM_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut command = Command::new(&python);
-    command.args(["-m", "bem.ray_engine", "--at-once", &at_once.to_string()]);
-    if let Some(address) = address {
-        command.args(["--address", address]);
-    }
-    let mut worker = Worker::start(command)
-        .with_context(|| format!("--engine ray needs {} with the packages bem and ray", python.display()))?;
-    for (number, order) in orders.iter().enumerate() {
-        write_frame(&mut worker.orders, number as u32, order)
-            .context("the Ray engine has ended; its words are above")?;
-    }
-    let mut open: BTreeSet<usize> = (0..orders.len()).collect();
-    while !open.is_empty() {
-        let frame = read_frame(&mut worker.answers).context("the Ray engine")?;
-        let Some((number, bytes)) = frame else { bail!("the Ray engine has ended; its words are above") };
-        if !open.remove(&(number as usize)) {
-            bail!("the Ray engine answers unit {number} twice");
-        }
-        answered(number as usize, bytes)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,15 +226,18 @@ mod tests {
     #[test]
     fn frames_come_back_and_what_is_cut_or_too_long_is_an_error() {
         let mut bytes = Vec::new();
-        write_frame(&mut bytes, 7, b"unit").unwrap();
-        write_frame(&mut bytes, 8, b"").unwrap();
+        write_frame(&mut bytes, 7, 3, b"unit").unwrap();
+        write_frame(&mut bytes, 8, 0, b"").unwrap();
+        let frame = |number, machine, bytes: &[u8]| {
+            Some(Frame { number, order: Order { machine, bytes: bytes.to_vec() } })
+        };
         let mut from = bytes.as_slice();
-        assert_eq!(read_frame(&mut from).unwrap(), Some((7, b"unit".to_vec())));
-        assert_eq!(read_frame(&mut from).unwrap(), Some((8, Vec::new())));
+        assert_eq!(read_frame(&mut from).unwrap(), frame(7, 3, b"unit"));
+        assert_eq!(read_frame(&mut from).unwrap(), frame(8, 0, b""));
         assert_eq!(read_frame(&mut from).unwrap(), None);
-        for cut in 1..12 {
+        for cut in 1..16 {
             assert!(read_frame(&mut &bytes[..cut]).is_err(), "{cut}");
         }
-        assert!(read_frame(&mut [0, 0, 0, 0, 255, 255, 255, 255].as_slice()).is_err());
+        assert!(read_frame(&mut [[0; 8].as_slice(), &[255; 4]].concat().as_slice()).is_err());
     }
 }

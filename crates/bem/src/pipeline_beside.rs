@@ -136,6 +136,7 @@ pub fn start(beside: PipelineBeside, handle: &Handle) -> BesideThread {
     BesideThread::start("bem-pipeline", move |stop| Worker { beside, handle, stop }.run())
 }
 
+/// The thread that works on units, and how it is stopped.
 struct Worker {
     beside: PipelineBeside,
     handle: Handle,

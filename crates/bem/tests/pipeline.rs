@@ -1,6 +1,13 @@
 //! `bem pipeline run`: one history for threads, processes and processes that are killed; interrupted and gone on with; audited.
 
+use bem_engine::journal::{Replay, climb_of};
+use bem_engine::world_file::WorldFile;
+use bem_ledger::log::read_blob;
+use bem_ledger::snapshot::latest_snapshot;
+use bem_ledger::store::MemoryStore;
+use bem_synth::experience::Episode;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -98,6 +105,49 @@ fn threads_processes_and_killed_processes_make_one_history_that_an_audit_accepts
     assert!(3 <= audit["machines"].as_object().unwrap().len());
     let replayed = bem(folder.path(), &["replay", "killed/main/1"]).output().unwrap();
     assert!(replayed.status.success(), "{}", String::from_utf8_lossy(&replayed.stderr));
+}
+
+/// The ledger in a folder.
+fn ledger(folder: &Path) -> MemoryStore {
+    let mut store = MemoryStore::new();
+    for entry in std::fs::read_dir(folder.join("ledger")).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        store.files.insert(name, std::fs::read(entry.path()).unwrap());
+    }
+    store
+}
+
+#[test]
+fn the_episodes_that_are_handed_on_are_those_that_a_specialists_ledger_says_when_it_is_played_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = ["--domains", "memory", "--stages", "2", "--unit-steps", "2000", "--mixed-rounds", "1"];
+    json(&mut bem(folder.path(), &[&["pipeline", "run", "--json", "--out", "p"], &plan[..]].concat()));
+    // What the main machine began with: it came in the answers of the specialist's units.
+    let mut main = ledger(&folder.path().join("p/main/1"));
+    let climb = climb_of(&latest_snapshot(&mut main).unwrap().snapshot.unwrap()).unwrap();
+    let file = read_blob(&mut main, &climb.files()[0]).unwrap();
+    let WorldFile::Distilled(distilled) = WorldFile::from_bytes(&file).unwrap() else {
+        panic!("a volume's file is what was distilled");
+    };
+    // What the ledger alone says: every unit is played again, and agrees with every entry.
+    let mut replay = Replay::open(ledger(&folder.path().join("p/specialists/memory"))).unwrap();
+    let mut played: BTreeMap<String, Vec<(u64, Episode)>> = BTreeMap::new();
+    loop {
+        let before = replay.climb().clone();
+        let Some(unit) = replay.advance().unwrap() else { break };
+        let again = before.assign(&unit).gathering().work(&mut || true).unwrap().unwrap();
+        let episodes = again.solution.gathered.into_iter().map(|episode| (again.seed, episode));
+        played.entry(unit.task).or_default().extend(episodes);
+    }
+    assert!(2 <= distilled.tasks.len());
+    for (task, taught) in &distilled.tasks {
+        let mut returns: Vec<i64> = played[task].iter().map(|(_, episode)| episode.total()).collect();
+        returns.sort_unstable();
+        let middle = returns[returns.len() / 2];
+        let good: Vec<_> =
+            played[task].iter().filter(|(_, episode)| middle <= episode.total()).cloned().collect();
+        assert!(!good.is_empty() && taught.episodes == good, "{task}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! What a frame is says `crew.rs`; what a message is says `bem_engine::climb::message`. Clauses: PIPE-4, SCC-15.
 
 use super::Answer;
-use crate::crew::{read_frame, write_frame};
+use crate::crew::{Frame, read_frame, write_frame};
 use crate::interrupt;
 use anyhow::{Context as _, Result};
 use bem_engine::climb::message;
@@ -18,9 +18,9 @@ pub struct UnitWorkerArguments {}
 pub fn run(_: &UnitWorkerArguments) -> Result<Answer> {
     interrupt::listen();
     let (mut orders, mut answers) = (std::io::stdin().lock(), std::io::stdout().lock());
-    while let Some((number, order)) = read_frame(&mut orders).context("standard input")? {
+    while let Some(Frame { number, order }) = read_frame(&mut orders).context("standard input")? {
         let answer = message::work(&order, &mut || !interrupt::is_asked());
-        write_frame(&mut answers, number, &answer).context("standard output")?;
+        write_frame(&mut answers, number, order.machine, &answer).context("standard output")?;
     }
     Ok(Answer::Yes)
 }

@@ -28,6 +28,7 @@ pub struct Histories {
     heads: BTreeMap<PathBuf, Digest>,
 }
 
+/// What one machine's history is written from: its climb before the units, and the units themselves.
 struct Machine {
     /// Before the first of these units.
     first: Climb,

@@ -13,7 +13,7 @@ mod units;
 
 use super::Answer;
 use super::run::free_folder;
-use crate::crew::Crew;
+use crate::crew::{Crew, Order};
 use crate::interrupt;
 use anyhow::{Result, bail};
 use bem_pipeline::pipeline::Phase;
@@ -47,7 +47,7 @@ enum Engine {
     Threads,
     /// Processes of this program.
     Processes,
-    /// Tasks of a Ray cluster, which are retried, through the Python package.
+    /// Actors of a Ray cluster, one a specialist, and their tasks, through the Python package.
     Ray,
 }
 
@@ -104,7 +104,7 @@ fn crew(arguments: &RunArguments) -> Result<Crew> {
     Ok(match arguments.engine {
         Engine::Threads => Crew::Threads(count),
         Engine::Processes => Crew::Processes(count),
-        Engine::Ray => Crew::Ray { address: arguments.address.clone(), at_once: count },
+        Engine::Ray => Crew::ray(arguments.address.clone(), count),
     })
 }
 
@@ -165,7 +165,7 @@ fn progress(is_visible: bool) -> ProgressBar {
 fn show_work(
     bar: &ProgressBar,
     crew: &Crew,
-    orders: &[Vec<u8>],
+    orders: &[Order],
     answered: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     bar.set_length(orders.len() as u64);

@@ -69,6 +69,9 @@ pub struct Kept {
     /// The configuration of every machine as TOML; none for the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     configuration: Option<String>,
+    /// The main machine's, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    main_configuration: Option<String>,
     /// Whether it goes on without end, as under a server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     endless: bool,
@@ -90,6 +93,8 @@ struct TakenIn {
 }
 
 const FORMAT: &str = "bem-pipeline-1";
+/// The main machine's configuration where nobody has said one: Algorithm D picks its verification jobs.
+const MAIN_CONFIGURATION: &str = "scheduler = \"linear\"\n";
 
 /// The plan that arguments say.
 pub fn new(arguments: &PlanArguments) -> Result<Kept> {
@@ -115,6 +120,7 @@ pub fn new(arguments: &PlanArguments) -> Result<Kept> {
             .then(|| arguments.config.load())
             .transpose()?
             .map(|config| config.to_toml()),
+        main_configuration: (!arguments.config.is_named()).then(|| MAIN_CONFIGURATION.to_string()),
         endless: false,
         asked: Vec::new(),
         taken_in: Vec::new(),
@@ -215,6 +221,7 @@ impl Kept {
             bail!("--unit-steps 0 is out of range: at least 1");
         }
         self.parameters()?;
+        self.main_parameters()?;
         if 10_000 < self.mixed_rounds {
             bail!("--mixed-rounds {} is out of range: 0 to 10000", self.mixed_rounds);
         }
@@ -224,6 +231,14 @@ impl Kept {
     fn parameters(&self) -> Result<Arc<GenesisConfig>> {
         let Some(text) = &self.configuration else { return Ok(Arc::default()) };
         let config = parameters::read(text).with_context(|| format!("the configuration in {PLAN}"))?;
+        Ok(Arc::new(config))
+    }
+
+    /// The main machine's configuration: plans that name none have one for all machines.
+    fn main_parameters(&self) -> Result<Arc<GenesisConfig>> {
+        let Some(text) = &self.main_configuration else { return self.parameters() };
+        let config =
+            parameters::read(text).with_context(|| format!("the main machine's configuration in {PLAN}"))?;
         Ok(Arc::new(config))
     }
 
@@ -291,6 +306,24 @@ impl Kept {
             compares,
             endless,
             parameters: self.parameters()?,
+            main: self.main_parameters()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_machine::config::SchedulerKind;
+
+    #[test]
+    fn algorithm_d_schedules_the_main_machine_unless_a_plan_says_otherwise() {
+        let kept = new(&PlanArguments::default()).unwrap();
+        let plan = kept.plan().unwrap();
+        assert_eq!(plan.main.scheduler, SchedulerKind::Linear);
+        assert_eq!(plan.parameters.scheduler, SchedulerKind::Paced);
+        // A plan of an earlier version names none for the main machine.
+        let before = Kept { main_configuration: None, ..kept }.plan().unwrap();
+        assert_eq!(before.main.scheduler, SchedulerKind::Paced);
     }
 }

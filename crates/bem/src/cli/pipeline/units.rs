@@ -2,13 +2,14 @@
 //!
 //! An answer is there whole or not at all, and before anybody relies on it. Must not know phases. Clauses: PIPE-2, PIPE-4.
 
+use crate::crew::Order;
 use anyhow::{Context as _, Result};
 use bem_engine::climb::{UnitResult, Worked as Answered, message};
-use bem_pipeline::pipeline::{Job, Pipeline};
+use bem_pipeline::pipeline::{Job, Pipeline, Who};
 use std::path::{Path, PathBuf};
 
 /// Works on orders, and tells of each answer with the number of its order.
-pub type Work<'w> = dyn FnMut(&[Vec<u8>], &mut dyn FnMut(usize, Vec<u8>) -> Result<()>) -> Result<()> + 'w;
+pub type Work<'w> = dyn FnMut(&[Order], &mut dyn FnMut(usize, Vec<u8>) -> Result<()>) -> Result<()> + 'w;
 
 /// The answers of units, by number.
 pub struct Units {
@@ -70,9 +71,9 @@ impl Units {
             let put_away = std::fs::read(self.path(first + *place as u32, ".part")).ok();
             let mut order = pipeline.order(&jobs[*place]);
             order.put_away = put_away;
-            order.to_bytes()
+            Order { machine: machine_number(jobs[*place].who), bytes: order.to_bytes() }
         };
-        let orders: Vec<Vec<u8>> = open.iter().map(order).collect();
+        let orders: Vec<Order> = open.iter().map(order).collect();
         let (mut worked, mut steps) = (0, 0);
         work(&orders, &mut |place, bytes| {
             let (place, job) = (open[place], &jobs[open[place]]);
@@ -105,5 +106,14 @@ impl Units {
             }
         }
         Ok(())
+    }
+}
+
+/// A number of its own for every machine, which does not change when others come in.
+fn machine_number(who: Who) -> u32 {
+    match who {
+        Who::Specialist(place) => 3 * place as u32,
+        Who::Main(place) => 3 * place as u32 + 1,
+        Who::Scratch(place) => 3 * place as u32 + 2,
     }
 }
