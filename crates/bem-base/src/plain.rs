@@ -32,7 +32,72 @@ const BETWEEN: &[&str] = &["found", "memory", "ranked", "safe"];
 /// The words of a change or of a policy as people read them.
 pub fn plain(words: &str) -> String {
     let told = contexts(words).or_else(|| circuits(words)).or_else(|| rules(words));
-    one_is_one(&told.unwrap_or_else(|| past(words)))
+    one_is_one(&told.unwrap_or_else(|| models(&past(words))))
+}
+
+/// Kinds of functions: places of bits are those of what a search looked at, which need not be those of an observation, so that
+/// they have no names; what stands in brackets is one function of several.
+fn models(words: &str) -> String {
+    let told = without_brackets(words);
+    let mut told = match told.split_once("action of the highest ").zip(told.split_once(", each of ")) {
+        Some(((before, _), (_, after))) => {
+            let after = after.split_once(" bits").map_or("", |(_, after)| after);
+            format!("{before}action of the highest value that is predicted{after}")
+        }
+        None => told,
+    };
+    if let Some((before, after)) = told.split_once("first action of ")
+        && let Some((count, after)) = after.split_once(" whose reward model says yes")
+    {
+        told = format!("{before}first of {count} actions that is predicted to pay{after}");
+    }
+    for (recorded, shown) in WALKS {
+        while let Some(other) = replaced(&told, recorded, shown) {
+            told = other;
+        }
+    }
+    told
+}
+
+/// Where a function goes, as it is recorded with places, and without them.
+const WALKS: &[(&str, &str)] = &[
+    ("scan over fields at {} and {} {}", "one pass over two fields side by side"),
+    ("scan over field at {} {}", "one pass over a field"),
+    ("scan over halves of the field at {} {}", "one pass over both halves of a field"),
+    ("scan over neighbours in the field at {} {}", "one pass over pairs of bits in a field"),
+    ("scan over the whole row {}", "one pass over all bits"),
+    ("the count of the field at {}", "how many bits of a field are 1"),
+    ("fields at {} and {}", "two fields"),
+    ("the last field at {}", "the last field"),
+    ("the field at {}", "a field"),
+    ("field at {}", "a field"),
+];
+
+/// The words with the first place of this form said otherwise, if there is one; a hole is a number or a direction.
+fn replaced(words: &str, recorded: &str, shown: &str) -> Option<String> {
+    let mut pieces = recorded.split("{}");
+    let first = pieces.next()?;
+    for (start, _) in words.match_indices(first) {
+        let rest = pieces.clone().try_fold(&words[start + first.len()..], |rest, piece| {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            let is_hole = is_number(&rest[..end]) || matches!(&rest[..end], "upward" | "downward");
+            is_hole.then(|| rest[end..].strip_prefix(piece)).flatten()
+        });
+        if let Some(rest) = rest {
+            return Some(format!("{}{shown}{rest}", &words[..start]));
+        }
+    }
+    None
+}
+
+/// The words without what stands in brackets, and the space before them.
+fn without_brackets(words: &str) -> String {
+    let mut told = words.to_string();
+    while let Some(start) = told.find(" [") {
+        let Some(end) = told[start..].find(']') else { break };
+        told.replace_range(start..=start + end, "");
+    }
+    told
 }
 
 /// Changes of what is told apart, and of what is done there.
@@ -240,6 +305,25 @@ mod tests {
                 "hold the best action of each of 4 contexts",
                 "takes in each of 4 situations what earned most so far",
             ),
+            (
+                "action of the highest value of 3, each of 3 bits [scan over field at 0 upward, ...]",
+                "action of the highest value that is predicted",
+            ),
+            (
+                "first action of 4 whose reward model says yes [choose by the count of the field at 12, ...], with the past",
+                "first of 4 actions that is predicted to pay, with the past",
+            ),
+            ("scan over neighbours in the field at 0 upward", "one pass over pairs of bits in a field"),
+            (
+                "scan over fields at 0 and 18 downward, by 4 labels",
+                "one pass over two fields side by side, by 4 labels",
+            ),
+            (
+                "registers for the field at 0 under the last field at 6, written on bit 3",
+                "registers for a field under the last field, written on bit 3",
+            ),
+            ("sum of fields at 0 and 8, decision by 1 rules", "sum of two fields, decision by 1 rule"),
+            ("a field at noon", "a field at noon"),
             ("best action in each of 1 contexts", "the action that earned most so far"),
             ("best action in each of 13 contexts", "what earned most so far in each of 13 situations"),
             (
