@@ -95,15 +95,21 @@ fn first_sentence(text: &str) -> String {
     text[..end].trim_end_matches('.').replace('|', "\\|")
 }
 
-/// The first sentence of the comment that ends above this line.
+/// The first sentence of the comment that ends above this line; attributes may stand between, in several lines too.
 fn sentence(lines: &[&str], line: usize) -> String {
-    let above = lines[..line].iter().rev().map(|line| line.trim_start());
-    let mut comment: Vec<&str> = above
-        .take_while(|line| line.starts_with("///") || line.starts_with("#["))
-        .filter_map(|line| line.strip_prefix("///"))
-        .collect();
+    let (mut comment, mut is_within) = (Vec::new(), false);
+    for above in lines[..line].iter().rev().map(|line| line.trim()) {
+        let is_attribute = above.starts_with("#[");
+        if !is_within && let Some(said) = above.strip_prefix("///") {
+            comment.push(said.trim());
+        } else if is_attribute || is_within || above.ends_with(")]") {
+            is_within = !is_attribute;
+        } else {
+            break;
+        }
+    }
     comment.reverse();
-    first_sentence(&comment.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "))
+    first_sentence(&comment.join(" "))
 }
 
 /// The page of all type names that are defined more than once.
@@ -285,6 +291,15 @@ mod tests {
             ["/// A gate. It has", "/// two inputs.", "#[derive(Debug)]", "pub(crate) struct Gate<'a> {"];
         assert_eq!(defined(lines[3]), Some("Gate"));
         assert_eq!(sentence(&lines, 3), "A gate");
+        let lines = [
+            "/// A gate.",
+            "#[command(after_help = \"Gates.\\n\\",
+            "    /// More gates.\")]",
+            "#[derive(Debug)]",
+            "struct Gate;",
+        ];
+        assert_eq!(sentence(&lines, 4), "A gate");
+        assert_eq!(sentence(&["/// Another.", "}", "struct Gate;"], 2), "");
         assert_eq!(defined("    let structure = 1;"), None);
         assert_eq!(defined("pub fn trait_of() {"), None);
         assert_eq!(defined("pub type Place = (u16, u16);"), Some("Place"));

@@ -217,6 +217,7 @@ fn check_value(
     }
 }
 
+/// Sums over sampled returns, from which mean and error are computed.
 #[derive(Default)]
 struct Sample {
     count: i128,

@@ -182,6 +182,7 @@ struct Script {
     next: usize,
 }
 
+/// One branching on the path that is tried: which way was taken, of how many.
 struct Choice {
     taken: u64,
     count: u64,

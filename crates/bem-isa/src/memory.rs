@@ -127,6 +127,7 @@ impl<'a> Memory<'a> {
     }
 }
 
+/// Where an address leads: a word of SHARED or of STATE.
 enum Place {
     Shared(usize),
     State(usize),

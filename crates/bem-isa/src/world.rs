@@ -41,6 +41,7 @@ mod word {
     pub const SETTINGS: usize = 32;
 }
 
+/// What the world asks its program for.
 #[derive(Clone, Copy)]
 enum Mode {
     Describe = 0,

@@ -123,6 +123,7 @@ pub struct Adapting {
     statistics: RuleState,
 }
 
+/// What a bucket of adapting actions has learned within the episode, by the rule it follows.
 #[derive(Clone, Debug)]
 enum RuleState {
     Index(Box<Bucket>),

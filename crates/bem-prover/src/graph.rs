@@ -52,6 +52,7 @@ impl core::ops::Not for Bit {
     }
 }
 
+/// What a place of the graph stands for; alike nodes are one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
     /// The constant false; only the first node.

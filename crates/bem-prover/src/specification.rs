@@ -186,6 +186,7 @@ fn pack(bits: impl Iterator<Item = bool>) -> u64 {
     bits.enumerate().fold(0, |word, (lane, bit)| word | u64::from(bit) << lane)
 }
 
+/// The words of each line that says something, with the line's number.
 type Lines<'a> = [(usize, Vec<&'a str>)];
 
 fn letter_value(letter: u8) -> Option<bool> {

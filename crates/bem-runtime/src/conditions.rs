@@ -21,6 +21,7 @@ use bem_ledger::audit::{Conditions, Rebuilt};
 use bem_ledger::entry::{Entry, PatchEvent, PatchStatus, Table, TableEdit, ToolCall, event_code};
 use std::collections::VecDeque;
 
+/// Reads a blob of the history by its digest.
 type Read<'r> = dyn FnMut(&Digest) -> Result<Vec<u8>, String> + 'r;
 
 /// States again what a service's patches had to prove.

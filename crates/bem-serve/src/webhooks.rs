@@ -62,6 +62,7 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
+/// The file as it is written: a list of webhooks.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -69,6 +70,7 @@ struct File {
     webhook: Vec<Row>,
 }
 
+/// One webhook as the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {

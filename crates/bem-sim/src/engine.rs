@@ -136,6 +136,7 @@ fn draw_plan(prng: &mut Prng) -> Plan {
     plan
 }
 
+/// Why a life of the climb ended: an error of the store, or a broken promise.
 enum Stop {
     Error(JournalError),
     Violation(Violation),

@@ -50,6 +50,7 @@ pub fn run(
     Err("the run did not end".to_owned())
 }
 
+/// One run: the disk, the undisturbed history, and what was promised so far.
 struct Run<'a> {
     golden: &'a Golden,
     prng: Prng,
@@ -231,6 +232,7 @@ impl Run<'_> {
     }
 }
 
+/// Why a life of the ledger ended: an error of the store, or a broken promise.
 enum Stop {
     Error(LedgerError),
     Violation(Violation),

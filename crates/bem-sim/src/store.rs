@@ -91,6 +91,7 @@ pub struct Happened {
     pub lies: u64,
 }
 
+/// The disk, what is planned to happen to it, and what has happened.
 #[derive(Debug)]
 struct Inner {
     disk: Disk,

@@ -33,6 +33,7 @@ pub struct Machine {
     body: Body,
 }
 
+/// What is kept of a machine: how to build it for another size, or the circuit itself.
 #[derive(Clone, Debug)]
 enum Body {
     /// A structure and one function per action bit over what it shows.

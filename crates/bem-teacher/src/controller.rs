@@ -70,6 +70,7 @@ pub struct Request {
     pub band: u8,
 }
 
+/// How far a domain has come: its frontier, and how tasks there go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Progress {
     frontier: u8,

@@ -97,6 +97,7 @@ pub struct Counts {
     pub waited_max: u64,
 }
 
+/// A slot whose request is under way: what was asked, and where its input lies.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
     number: u64,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// Tells whether a file is still the one that was read.
 pub type Stamp = (u64, i64);
 
+/// A file's bytes, with the state in which they were read.
 struct Kept {
     bytes: Vec<u8>,
     stamp: Stamp,

@@ -28,6 +28,7 @@ const INDEX_DEPTH_MAX: usize = 8;
 const BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the read cache by default.
 const CACHE_BYTES: usize = 1 << 20;
+/// The file as it is written, each word with its place for error messages.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

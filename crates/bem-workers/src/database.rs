@@ -73,6 +73,7 @@ fn open(database: &Database) -> Result<Box<dyn Engine>, Failure> {
     })
 }
 
+/// A statement of the catalog: its text, its parameters, and who may use it.
 struct Known {
     number: i64,
     owner: ObjectId,

@@ -32,6 +32,7 @@ const MEMORY_MAX: usize = 64 << 20;
 /// Bytes of the largest file that is cached.
 const CACHED_MAX: u64 = PAYLOAD_MAX as u64;
 
+/// Where a root keeps its files.
 enum Backend {
     Folder(Dir),
     Memory(BTreeMap<PathBuf, Vec<u8>>),

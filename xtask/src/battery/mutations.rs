@@ -149,6 +149,7 @@ fn spoiled(honest: &str, mistake: &Mistake) -> String {
     honest.lines().enumerate().map(line).collect()
 }
 
+/// What the tests said of a mutant.
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Passed,

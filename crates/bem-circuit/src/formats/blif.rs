@@ -78,6 +78,7 @@ enum Definition {
     Table(usize),
 }
 
+/// The model as far as it was read: names have numbers, tables may use what is defined further down.
 #[derive(Default)]
 struct Draft {
     name: String,

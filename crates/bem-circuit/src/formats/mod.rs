@@ -156,6 +156,7 @@ fn sort_definitions<'a>(
     count: usize,
     references: impl Fn(usize) -> &'a [usize],
 ) -> Result<Vec<usize>, usize> {
+    /// How far the walk from the outputs has come with a gate.
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         New,

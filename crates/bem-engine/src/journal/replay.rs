@@ -32,6 +32,7 @@ pub struct Replay<S> {
     under_way: u64,
 }
 
+/// Compares what a replay writes with what is recorded, where a run would append it.
 struct RecordSink<S> {
     store: S,
     recorded: Comparison,

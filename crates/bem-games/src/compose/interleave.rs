@@ -38,6 +38,7 @@ impl Operator for Interleave {
 #[derive(Clone)]
 struct Mixed;
 
+/// Whose step it is, and which parts are over.
 #[derive(Clone)]
 struct State {
     turn: usize,

@@ -51,11 +51,13 @@ impl Operator for Loop {
     }
 }
 
+/// The order of play: one part, a number of rounds drawn up to this.
 #[derive(Clone)]
 struct Drawn {
     rounds: u32,
 }
 
+/// The round that is played, of those that were drawn.
 #[derive(Clone)]
 struct State {
     round: usize,

@@ -125,6 +125,7 @@ impl Game for Masked {
     }
 }
 
+/// The running world: that of the part, with its observation flipped by chance.
 struct Episode {
     inner: Box<dyn Environment + Send>,
     shape: Shape,

@@ -41,11 +41,13 @@ impl Operator for Nest {
     }
 }
 
+/// The order of play: the part within itself, to this depth.
 #[derive(Clone)]
 struct Levels {
     depth: usize,
 }
 
+/// The level that is played, and those that were opened and ended.
 #[derive(Clone)]
 struct State {
     level: Option<usize>,

@@ -52,6 +52,7 @@ impl Operator for Par {
     }
 }
 
+/// The parts, and where what is seen of each begins in the joint observation.
 struct Table {
     parts: Vec<Arc<dyn Game>>,
     shape: Shape,
@@ -70,6 +71,7 @@ impl Table {
     }
 }
 
+/// The game made of both parts.
 struct Both(Arc<Table>);
 
 impl Both {
@@ -112,6 +114,7 @@ impl Game for Both {
     }
 }
 
+/// The running world: those of both parts, seen side by side.
 struct Episode {
     table: Arc<Table>,
     worlds: Vec<Box<dyn Environment + Send>>,

@@ -16,6 +16,7 @@ pub(super) fn parse(text: &str) -> Result<TaskTree, GameError> {
     }
 }
 
+/// The text of a composition and how far it was read.
 struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,

@@ -88,6 +88,7 @@ pub(super) fn build<O: Order>(plan: Plan<O>) -> Result<Arc<dyn Game>, GameError>
     Ok(Arc::new(Relay(Arc::new(Table { plan, shape, lows }))))
 }
 
+/// The parts with their order of play, and where what is seen of each begins in the joint observation.
 struct Table<O> {
     plan: Plan<O>,
     shape: Shape,
@@ -137,6 +138,7 @@ impl<O: Order> Game for Relay<O> {
     }
 }
 
+/// The running world: whose turn it is, and the worlds that have begun.
 struct Episode<O: Order> {
     table: Arc<Table<O>>,
     seed: u64,

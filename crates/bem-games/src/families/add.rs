@@ -81,6 +81,7 @@ impl Operation {
     }
 }
 
+/// How the result is asked for: bit after bit, one bit on request, or the whole word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Serial,
@@ -88,6 +89,7 @@ enum Form {
     Word,
 }
 
+/// The rules: which operation, how it is asked for, and how wide the numbers are.
 struct Arithmetic {
     operation: Operation,
     form: Form,
@@ -95,6 +97,7 @@ struct Arithmetic {
     shape: Shape,
 }
 
+/// The two numbers, and the bit that is asked for.
 #[derive(Clone)]
 struct State {
     first: u64,

@@ -65,6 +65,7 @@ struct SealedBid {
     shape: Shape,
 }
 
+/// What the item is worth, and the highest of the other bids.
 #[derive(Clone)]
 struct State {
     value: u16,

@@ -38,11 +38,13 @@ impl Family for Compare {
     }
 }
 
+/// The rules: how wide the two numbers are.
 struct Pair {
     bits: u16,
     shape: Shape,
 }
 
+/// The two numbers.
 #[derive(Clone)]
 struct State {
     first: u64,

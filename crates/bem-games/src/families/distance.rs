@@ -53,6 +53,7 @@ impl Family for Distance {
     }
 }
 
+/// What is counted between two words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Metric {
     Hamming,
@@ -60,6 +61,7 @@ enum Metric {
     Absolute,
 }
 
+/// The rules: how wide the words are, and what is counted up to which cap.
 struct Words {
     bits: u16,
     cap: u16,
@@ -67,6 +69,7 @@ struct Words {
     shape: Shape,
 }
 
+/// The two words, and how far apart they are.
 #[derive(Clone)]
 struct State {
     first: u64,

@@ -128,6 +128,7 @@ struct Rounds {
     uniform: Vec<[Expectation; 2]>,
 }
 
+/// The round, what the opponent is about to do, and what both did last.
 #[derive(Clone)]
 struct State {
     round: u32,

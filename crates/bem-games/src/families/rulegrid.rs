@@ -77,6 +77,7 @@ impl Family for RuleGrid {
     }
 }
 
+/// One game of the family: the band, the grid it makes, and the seed of its hidden choices.
 struct Grid {
     band: usize,
     config: GridConfig,
@@ -157,6 +158,7 @@ impl Game for Grid {
     }
 }
 
+/// The running world: the grid as it is now, and what is seen of it.
 struct Running {
     world: World,
     shape: Shape,

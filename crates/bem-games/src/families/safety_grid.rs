@@ -67,6 +67,7 @@ impl Family for SafetyGrid {
     }
 }
 
+/// The rules: which cells are bad, and how far each is from the goal.
 struct Grid {
     size: usize,
     bad: Vec<bool>,
@@ -76,6 +77,7 @@ struct Grid {
     shape: Shape,
 }
 
+/// The cell, and the steps done.
 #[derive(Clone)]
 struct State {
     cell: usize,

@@ -58,6 +58,7 @@ impl Family for Signaling {
     }
 }
 
+/// Whose part the learner plays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Receiver,

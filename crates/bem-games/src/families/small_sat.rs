@@ -60,12 +60,14 @@ impl Family for SmallSat {
     }
 }
 
+/// The rules: how large the formulas are.
 struct Formula {
     variables: u16,
     clauses: u16,
     shape: Shape,
 }
 
+/// The formula, as it is seen.
 #[derive(Clone)]
 struct State {
     observation: Bits,

@@ -53,6 +53,7 @@ impl Family for Sorting {
     }
 }
 
+/// The rules: how many keys there are and how wide each is.
 struct Row {
     keys: usize,
     key_bits: u16,
@@ -61,6 +62,7 @@ struct Row {
 
 type Keys = [u8; KEYS_MAX];
 
+/// The row as it stands, and the exchanges that are left.
 #[derive(Clone)]
 struct State {
     keys: Keys,

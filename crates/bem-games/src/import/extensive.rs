@@ -21,6 +21,7 @@ pub fn read(text: &str, seat: &Seat) -> Result<Arc<dyn Game>, ImportError> {
     TreeGame::build(nodes)
 }
 
+/// The file as far as it was read, seen from one player's seat.
 struct Reader<'a> {
     lexer: Lexer<'a>,
     seat: &'a Seat,

@@ -63,6 +63,7 @@ impl Rational {
     }
 }
 
+/// A word, a text or a brace of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(String),

@@ -249,6 +249,7 @@ fn uniform(nodes: &[Node], actions: usize) -> Expectation {
     values[0]
 }
 
+/// The node of the tree, and what was paid on the way there.
 #[derive(Clone)]
 pub(super) struct State {
     node: usize,

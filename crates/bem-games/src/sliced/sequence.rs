@@ -13,6 +13,7 @@ const PLACE_PLANES: usize = 7;
 /// Values have at most four bits.
 const VALUE_PLANES: usize = 4;
 
+/// A symbol in all lanes, bit by bit.
 type Value = [LaneWord; VALUE_PLANES];
 
 /// Sequences on their way.

@@ -34,6 +34,7 @@ enum Term {
     Binary(char, Box<Term>, Box<Term>),
 }
 
+/// How two words are compared; the others are made of these by exchange and negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     Equal,
@@ -45,6 +46,7 @@ enum Comparison {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition(Node);
 
+/// A condition as a tree; predicates are registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
     Constant(bool),

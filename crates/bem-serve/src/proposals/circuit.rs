@@ -19,6 +19,7 @@ const TEMPLATE_MAX: usize = 256;
 /// Bits of a key of rows.
 const KEY_BITS_MAX: usize = 12;
 
+/// What was read of a proposal, or why it is refused.
 type Said<T> = Result<T, String>;
 
 /// What is said in this form.

@@ -30,6 +30,7 @@ const WORKERS: usize = 4;
 /// Barriers after which everything must have ended.
 const DRAIN_MAX: u32 = 4_000;
 
+/// The words that machine and workers share.
 type Memory = Arc<Vec<AtomicU64>>;
 
 /// What happened in all schedules.

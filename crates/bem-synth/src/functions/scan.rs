@@ -79,11 +79,13 @@ impl FunctionClass for Scan {
     }
 }
 
+/// The places that a scan visits, in order, and how it is called.
 struct Walk {
     places: Places,
     words: String,
 }
 
+/// Where the answer of a walk is read.
 #[derive(Clone, Debug)]
 enum Read {
     At(usize),
@@ -99,6 +101,7 @@ fn named_places(places: usize, from_end: bool) -> impl Iterator<Item = usize> {
     (0..places).map(move |named| if from_end { places - 1 - named } else { named })
 }
 
+/// A machine that explains the samples, with what it reads and what its length is.
 struct Found {
     machine: u32,
     read: Read,

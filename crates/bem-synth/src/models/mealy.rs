@@ -28,12 +28,14 @@ const NONE: u32 = u32::MAX;
 /// What is known about one node and symbol: rewards of actions, sorted by action.
 type Known = Vec<(u16, i32)>;
 
+/// A state: where each observation leads, and which rewards were seen there.
 #[derive(Clone, Debug)]
 struct Node {
     children: Vec<u32>,
     known: Vec<Known>,
 }
 
+/// The states found so far, with the highest reward there is and how many observations are told apart.
 struct Machine {
     nodes: Vec<Node>,
     top: i32,

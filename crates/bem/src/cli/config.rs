@@ -19,11 +19,11 @@ use std::sync::Arc;
     Then: bem solve parity --config bem.toml")]
 pub struct ConfigArguments {
     #[command(subcommand)]
-    action: Action,
+    action: ConfigAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum ConfigAction {
     /// Print every parameter in force with meaning, range and default, as a file that can be edited and read back.
     #[command(after_help = "Example: bem config show > bem.toml\n\
         Example: bem config show --config bem.toml --json")]
@@ -104,10 +104,10 @@ impl ConfigFile {
 /// Runs `bem config`.
 pub fn run(arguments: &ConfigArguments) -> Result<Answer> {
     match &arguments.action {
-        Action::Show { file, json: true, .. } => say!("{}", to_json(&*file.load()?)),
-        Action::Show { file, markdown: true, .. } => say_text!("{}", to_markdown(&*file.load()?)),
-        Action::Show { file, .. } => say_text!("{}", fitted(&file.load()?.to_toml())),
-        Action::Check { file } => say!("ok, digest {}", load(file)?.digest()),
+        ConfigAction::Show { file, json: true, .. } => say!("{}", to_json(&*file.load()?)),
+        ConfigAction::Show { file, markdown: true, .. } => say_text!("{}", to_markdown(&*file.load()?)),
+        ConfigAction::Show { file, .. } => say_text!("{}", fitted(&file.load()?.to_toml())),
+        ConfigAction::Check { file } => say!("ok, digest {}", load(file)?.digest()),
     }
     Ok(Answer::Yes)
 }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
     skopeo inspect oci:images:TAG")]
 pub struct ImageArguments {
     #[command(subcommand)]
-    action: Action,
+    action: ImageAction,
 }
 
 /// The folder of images.
@@ -40,7 +40,7 @@ struct LayoutFolderArgument {
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum ImageAction {
     /// Build the base image of this program: bem-core:0.0.1.
     #[command(after_help = "Example: bem image base --layout images")]
     Base {
@@ -190,25 +190,25 @@ enum Action {
 /// `bem image`
 pub fn run(arguments: &ImageArguments) -> Result<Answer> {
     match &arguments.action {
-        Action::Base { at, json } => build_base(&at.layout, *json),
-        Action::Snapshot { state, at, force, secret, json } => take(state, &at.layout, *force, secret, *json),
-        Action::List { at, json } => list(&at.layout, *json),
-        Action::Restore { reference, at, out, key, signer, plain_http, json } => {
+        ImageAction::Base { at, json } => build_base(&at.layout, *json),
+        ImageAction::Snapshot { state, at, force, secret, json } => take(state, &at.layout, *force, secret, *json),
+        ImageAction::List { at, json } => list(&at.layout, *json),
+        ImageAction::Restore { reference, at, out, key, signer, plain_http, json } => {
             let signer = signer.as_deref().map(public_key).transpose()?;
             let source = Source::parse(reference, &at.layout)?;
             let restoring = Restoring { source, out, key: key.as_deref(), signer, plain_http: *plain_http };
             bring_back(&restoring, reference, *json)
         }
-        Action::Promote { reference, at, key, json } => {
+        ImageAction::Promote { reference, at, key, json } => {
             make_stable(reference, &at.layout, key.as_deref(), *json)
         }
-        Action::Prune { at, daily, weekly, json } => {
+        ImageAction::Prune { at, daily, weekly, json } => {
             remove_old(&at.layout, Retention { daily: *daily, weekly: *weekly }, *json)
         }
-        Action::Migrate { state, at, key } => migrate(state, &at.layout, key.as_deref()),
-        Action::Sign { reference, at, key } => sign_image(reference, &at.layout, key.as_deref()),
-        Action::Push { reference, to, at, plain_http } => push(reference, to, &at.layout, *plain_http),
-        Action::Pull { from, at, plain_http } => pull(from, &at.layout, *plain_http),
+        ImageAction::Migrate { state, at, key } => migrate(state, &at.layout, key.as_deref()),
+        ImageAction::Sign { reference, at, key } => sign_image(reference, &at.layout, key.as_deref()),
+        ImageAction::Push { reference, to, at, plain_http } => push(reference, to, &at.layout, *plain_http),
+        ImageAction::Pull { from, at, plain_http } => pull(from, &at.layout, *plain_http),
     }
 }
 

@@ -25,7 +25,7 @@ const ANSWER_MAX: u64 = 8 << 20;
     The page /queue of the server does the same.")]
 pub struct PeopleArguments {
     #[command(subcommand)]
-    action: Action,
+    action: PeopleAction,
     /// The server
     #[arg(long, global = true, default_value = "http://127.0.0.1:7420", value_name = "URL")]
     url: String,
@@ -38,7 +38,7 @@ pub struct PeopleArguments {
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum PeopleAction {
     /// Show the questions that are open.
     #[command(after_help = "Example: bem people list --json")]
     List,
@@ -92,11 +92,11 @@ pub fn run(arguments: &PeopleArguments) -> Result<Answer> {
         }
     };
     match &arguments.action {
-        Action::List => {
+        PeopleAction::List => {
             let listed = client.ask("GET", "/v1/questions?limit=100", None)?;
             show(&listed, &list);
         }
-        Action::Answer { question, answer, preview, skip } => {
+        PeopleAction::Answer { question, answer, preview, skip } => {
             if let Some(reason) = skip {
                 let lease = client.lease(*question)?;
                 let body = json!({ "lease": lease, "reason": reason });
@@ -125,7 +125,7 @@ pub fn run(arguments: &PeopleArguments) -> Result<Answer> {
                 }
             });
         }
-        Action::Undo { answer } => {
+        PeopleAction::Undo { answer } => {
             let back = client.ask("POST", &format!("/v1/answers/{answer}/undo"), None)?;
             show(&back, &|back| {
                 say!("answer {answer} is taken back");
@@ -133,11 +133,11 @@ pub fn run(arguments: &PeopleArguments) -> Result<Answer> {
                 changes(&seen, "changed");
             });
         }
-        Action::Stats => {
+        PeopleAction::Stats => {
             let people = client.ask("GET", "/v1/people", None)?;
             show(&people, &stats);
         }
-        Action::Control { fields } => {
+        PeopleAction::Control { fields } => {
             let mut control = json!({});
             for field in fields {
                 let (name, value) =

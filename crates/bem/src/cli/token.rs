@@ -12,11 +12,11 @@ use std::path::PathBuf;
 #[command(after_help = "Example: bem token add ci --role annotator --state ads-state > ci-token")]
 pub struct TokenArguments {
     #[command(subcommand)]
-    action: Action,
+    action: TokenAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum TokenAction {
     /// Make a token and print it; it is shown only now.
     #[command(after_help = "Example: bem token add ci --role annotator\n\
         viewer looks, annotator asks and rewards, approver approves, admin does all")]
@@ -54,14 +54,14 @@ enum Action {
 /// `bem token`
 pub fn run(arguments: &TokenArguments) -> Result<Answer> {
     match &arguments.action {
-        Action::Add { name, role, state } => {
+        TokenAction::Add { name, role, state } => {
             let role = Role::from_name(role).with_context(|| {
                 format!("--role {role:?} is unknown: viewer, annotator, approver or admin")
             })?;
             say!("{}", tokens::add(state, name, role)?);
             Ok(Answer::Yes)
         }
-        Action::List { state, json } => {
+        TokenAction::List { state, json } => {
             if !state.is_dir() {
                 bail!("{} does not exist: --state names the folder of a server", state.display());
             }
@@ -77,7 +77,7 @@ pub fn run(arguments: &TokenArguments) -> Result<Answer> {
             }
             Ok(Answer::Yes)
         }
-        Action::Revoke { name, state } => {
+        TokenAction::Revoke { name, state } => {
             if !tokens::revoke(state, name)? {
                 bail!("there is no token called {name:?}");
             }

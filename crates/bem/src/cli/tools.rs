@@ -25,11 +25,11 @@ use std::time::Duration;
     Example: bem tools call fs read config/env.json --catalog catalog.toml")]
 pub struct ToolsArguments {
     #[command(subcommand)]
-    action: Action,
+    action: ToolsAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum ToolsAction {
     /// Read a catalog and say what is wrong with it, by file and line.
     #[command(after_help = "Example: bem tools check catalog.toml")]
     Check {
@@ -108,9 +108,9 @@ pub struct WorkerArguments {
 /// `bem tools`
 pub fn run(arguments: &ToolsArguments) -> Result<Answer> {
     match &arguments.action {
-        Action::Check { catalog, json } => check(catalog, *json),
-        Action::List { place, json } => list(place, *json),
-        Action::Call { kind, op, resource, request, flag, place } => {
+        ToolsAction::Check { catalog, json } => check(catalog, *json),
+        ToolsAction::List { place, json } => list(place, *json),
+        ToolsAction::Call { kind, op, resource, request, flag, place } => {
             let request = match request {
                 None => Value::Null,
                 Some(text) => {

@@ -180,6 +180,7 @@ impl Process {
     }
 }
 
+/// The best policy, by which the oracle plays.
 enum Policy {
     /// The best action by steps done from the end, then by state.
     ByState(Vec<u16>),
@@ -187,6 +188,7 @@ enum Policy {
     ByHistory(PolicyGraph),
 }
 
+/// The process as a game: its best policy and what that and random play earn.
 struct Walk {
     process: Process,
     earned: Earned,
@@ -196,6 +198,7 @@ struct Walk {
     random: Value,
 }
 
+/// Where the process is, and what a policy with memory knows of the way there.
 #[derive(Clone)]
 struct State {
     state: u32,

@@ -40,6 +40,7 @@ const BATCHES: usize = 2_000;
 /// Requests of a round-trip benchmark.
 const ROUNDS: u32 = 5_000;
 
+/// A worker's tool that does nothing, so that the bus alone is timed.
 struct Nothing;
 
 impl Tool for Nothing {

@@ -50,6 +50,7 @@ enum CurriculumCommand {
     Render(render::RenderArguments),
 }
 
+/// Arguments of `bem curriculum run`.
 #[derive(Args)]
 struct RunArguments {
     #[command(flatten)]
