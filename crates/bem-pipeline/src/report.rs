@@ -230,6 +230,7 @@ mod tests {
             compares: true,
             endless: false,
             parameters: Arc::default(),
+            main: Arc::default(),
         };
         let mut pipeline = Pipeline::new(plan).unwrap();
         while pipeline.phase() != Phase::Over {
