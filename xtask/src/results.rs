@@ -1,4 +1,4 @@
-//! Pages of `docs/results` that one benchmark prints: `cargo xtask results threads` and `cargo xtask results pacing`.
+//! Pages of `docs/results` that one benchmark prints: `cargo xtask results NAME`.
 //!
 //! The benchmark says what it found, and by its answer whether that is enough; the page names the commit and is written either way.
 
@@ -7,8 +7,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::process::Command;
 
 /// A benchmark with a page of its own: its name, which is that of the page, and the heading.
-const PAGES: [(&str, &str); 2] =
-    [("threads", "What two threads save"), ("pacing", "The order of work: the schedulers beside each other")];
+const PAGES: [(&str, &str); 3] = [
+    ("threads", "What two threads save"),
+    ("pacing", "The order of work: the schedulers beside each other"),
+    ("choice_rules", "Choice rules in worlds"),
+];
 
 /// Runs the chore: one page.
 pub fn results(words: &[&str]) -> Result<()> {
