@@ -65,7 +65,7 @@ fn play(count: u64, salt: &str, rest: &[&str]) -> Result<()> {
 }
 
 /// What the table says, which is also an answer where something was missed.
-fn measured(words: &[&str]) -> Result<Value> {
+pub(super) fn measured(words: &[&str]) -> Result<Value> {
     let bem = built_bem()?;
     println!("$ {bem} {}", words.join(" "));
     let ran = Command::new(&bem)
