@@ -1,4 +1,4 @@
-//! Pages of `docs/results` that one benchmark prints: `cargo xtask results threads` and `cargo xtask results pacing`.
+//! Pages of `docs/results` that one benchmark prints: `cargo xtask results NAME` with threads, pacing, regret_learner or long_run.
 //!
 //! The benchmark says what it found, and by its answer whether that is enough; the page names the commit and is written either way.
 
@@ -7,8 +7,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::process::Command;
 
 /// A benchmark with a page of its own: its name, which is that of the page, and the heading.
-const PAGES: [(&str, &str); 2] =
-    [("threads", "What two threads save"), ("pacing", "The order of work: the schedulers beside each other")];
+const PAGES: [(&str, &str); 4] = [
+    ("threads", "What two threads save"),
+    ("pacing", "The order of work: the schedulers beside each other"),
+    ("regret_learner", "Regret of the whole learner beside the choice rule alone"),
+    ("long_run", "Ten million steps online, tenth by tenth"),
+];
 
 /// Runs the chore: one page.
 pub fn results(words: &[&str]) -> Result<()> {
