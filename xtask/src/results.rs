@@ -7,10 +7,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::process::Command;
 
 /// A benchmark with a page of its own: its name, which is that of the page, and the heading.
-const PAGES: [(&str, &str); 3] = [
+const PAGES: [(&str, &str); 5] = [
     ("threads", "What two threads save"),
     ("pacing", "The order of work: the schedulers beside each other"),
     ("choice_rules", "Choice rules in worlds"),
+    ("regret_learner", "Regret of the whole learner beside the choice rule alone"),
+    ("long_run", "Ten million steps online, tenth by tenth"),
 ];
 
 /// Runs the chore: one page.

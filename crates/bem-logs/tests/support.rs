@@ -216,3 +216,32 @@ fn a_log_without_propensities_whose_logger_looks_at_features_supports_what_is_le
     assert_eq!(learned.verdict, Verdict::NotSupported, "{} {:?}", learned.words, learned.gain);
     assert_eq!(learned.estimate.unwrap().missing(), Some(Missing::Weights));
 }
+
+/// A log without propensities, whose logger takes one action of three with 60 chances of a hundred: which, is a matter of both
+/// features together.
+fn joint(seed: u64) -> Log {
+    let mut prng = Prng::stream(seed, "logs/joint");
+    let mut text = "x,d,a,r\n".to_string();
+    for _ in 0..3_000 {
+        let (x, second) = (prng.below(24), prng.below(2));
+        let usual = if (8..18).contains(&x) { 1 + second } else { 2 * (1 - second) };
+        let action = if prng.below(10) < 6 { usual } else { (usual + 1 + prng.below(2)) % 3 };
+        let pays = prng.below(100) < if action == 1 { 60 } else { 20 };
+        let _ = writeln!(text, "{x},{},{action},{}", ["u", "v"][second as usize], u8::from(pays));
+    }
+    let roles = Roles { features: vec!["x".to_string(), "d".to_string()], ..roles(false, false) };
+    Log::new(&Table::from_csv(&text).unwrap(), &roles, None).unwrap()
+}
+
+#[test]
+fn a_logger_that_looks_at_two_features_together_is_modelled_well_enough_to_support_what_is_learned() {
+    for seed in 0..4 {
+        let learned = learn(&joint(seed), &Options::default(), &mut |_| {}).unwrap();
+        assert_eq!(learned.verdict, Verdict::Supported, "{} {:?}", learned.words, learned.gain);
+        let estimate = learned.estimate.unwrap();
+        assert_eq!(estimate.missing(), None, "seed {seed}: {:?}", estimate.weight);
+        let (truth, told) = (Fixed::from_ratio(60, 100), estimate.dr.unwrap());
+        let slack = Fixed::from_ratio(3, 100);
+        assert!(told.low.minus(slack) < truth && truth < told.high.plus(slack), "seed {seed}: {told:?}");
+    }
+}

@@ -4,9 +4,11 @@ use super::*;
 use crate::learner::Settings;
 use crate::solve::{Solution, solve};
 use bem_base::environment::{Bits, Late, Outcome, Shape};
+use bem_base::prng::Prng;
 use bem_games::catalog;
 use bem_games::game::Game;
 use bem_games::wrappers::{Terms, on_terms};
+use bem_learn::index::ArmStatistics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc as Shared;
 
@@ -249,4 +251,70 @@ fn what_is_paid_beyond_the_range_widens_it_and_the_run_goes_on() {
         steps: vec![learner.experience.episodes().next().unwrap().steps[0]],
     }]);
     assert_eq!(frozen[0], [1], "1,000 a step on average is more than 600: {}", learned.words);
+}
+
+#[test]
+fn a_wider_range_leaves_the_means_of_actions_where_the_log_holds_all_steps() {
+    // Rewards within what was said, until the second action pays three times as much for good.
+    struct Lavish(Shape, Prng, u64);
+    const ORDINARY: u64 = 1_500;
+    impl Environment for Lavish {
+        fn shape(&self) -> &Shape {
+            &self.0
+        }
+        fn repeats(&self) -> bool {
+            false
+        }
+        fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+            Ok(())
+        }
+        fn observation(&self) -> &Bits {
+            &Bits::ZERO
+        }
+        fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+            self.2 += 1;
+            let is_large = ORDINARY < self.2 && action == 1;
+            let reward = if is_large { 3_000 } else { self.1.below(1_001) as i32 };
+            self.0.cover_reward(reward);
+            self.0.cover_return(i64::from(reward));
+            Ok(Outcome { reward, done: true, bad: false })
+        }
+    }
+    let shape =
+        Shape { reward_max: 1_000, return_max: 1_000, ..game("bandit", &[("arms", "3")]).shape().clone() };
+    let mut world = Lavish(shape.clone(), Prng::stream(4, "lavish"), 0);
+    // An alarm would forget what came before the change.
+    let settings = Settings { budget: 4_000, ..Settings::new(4) }
+        .with(|config| (config.until_budget, config.alarms) = (true, false));
+    let mut learner = Learner::new(&shape, settings).unwrap();
+    // Visits of every action and the mean of what they brought in milli-units, without the imagined one at a half.
+    let means = |learner: &Learner| -> Vec<(u32, i128)> {
+        let (low, high) = (i128::from(learner.shape.reward_min), i128::from(learner.shape.reward_max));
+        let arms = learner.machinery.family().plain()[0].arms();
+        let mean = |arm: &ArmStatistics| {
+            let (visits, lost) = (arm.visits - 1, i128::from(arm.loss_sum) - (1 << 31));
+            (visits, high - ((lost * (high - low) / i128::from(visits.max(1))) >> 32))
+        };
+        arms.iter().map(mean).collect()
+    };
+    let steps = |means: &[(u32, i128)]| means.iter().map(|(visits, _)| *visits as usize).sum::<usize>();
+    let before = loop {
+        let before = means(&learner);
+        learner.advance(&mut world, &mut ()).unwrap();
+        if learner.tally().widened == 1 {
+            break before;
+        }
+    };
+    let after = means(&learner);
+    assert_eq!(learner.shape.reward_max, 3_000);
+    // The log has the step that was too large; what plain actions brought is counted anew without it until the next search.
+    assert_eq!((steps(&before) + 1, steps(&after)), (learner.experience.step_count(), steps(&before)));
+    for ((visits, mean), (visits_after, mean_after)) in before.iter().zip(&after) {
+        assert_eq!(visits, visits_after);
+        assert!(16 < *visits && mean.abs_diff(*mean_after) <= 1, "{before:?} {after:?}");
+    }
+    learner.run(&mut world, &mut ()).unwrap();
+    let last = means(&learner);
+    assert_eq!(steps(&last), learner.experience.step_count());
+    assert!(1_500 < last[1].1 && last[0].1 < 900 && last[2].1 < 900, "{last:?}");
 }
