@@ -429,8 +429,8 @@ def test_an_ordinary_environment_with_a_table_is_climbed_as_a_ladder(tmp_path):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert len(report["ladder"]["settings"]) == 6
-    medians = [row["median"] if row["median"] is not None else float("inf") for row in report["ladder"]["settings"]]
-    assert medians == sorted(medians)
+    # Rows are in the order of their medians by construction; that two halves of the runs order them alike is not.
+    assert 0.8 <= report["ladder"]["rank_correlation"], report["ladder"]
     assert report["families"][0]["rungs"] == 3 and 2 <= report["families"][0]["rungs_solved"], report["families"]
 
 
