@@ -17,7 +17,7 @@ const PAGES: [(&str, &str); 5] = [
 
 /// Runs the chore: one page.
 pub fn results(words: &[&str]) -> Result<()> {
-    let known = PAGES.map(|(name, _)| name).join(", ") + ", default-run";
+    let known = PAGES.map(|(name, _)| name).join(", ") + ", default-run, peers";
     let [asked] = words else { bail!("cargo xtask results NAME: one of {known}") };
     let Some((name, heading)) = PAGES.into_iter().find(|(name, _)| name == asked) else {
         bail!("{asked:?} is no page that a command writes; those are {known}");
