@@ -208,12 +208,11 @@ mod tests {
                 let (old, new) =
                     (before.episode_loss(4 * i64::from(payoff)), scale.episode_loss(4 * i64::from(payoff)));
                 let moved = episode.unwrap().apply(old.to_raw(), Loss::ONE.to_raw());
-                // Sums are halved until their range fits: a unit of what is left.
-                let unit = Loss::ONE.to_raw() / 4_000;
-                assert!(
-                    moved.abs_diff(new.to_raw()) <= 4 + (unit >> (30 - scale.ranges().2)),
-                    "{payoff} {total:?}"
-                );
+                // Sums are halved until their range fits, rounded down to a unit of what is left.
+                let (_, range, shift) = scale.ranges();
+                let (low, high, _) = range.parts();
+                let unit = if shift == 0 { 0 } else { Loss::ONE.to_raw() / (high - low) as u64 };
+                assert!(moved.abs_diff(new.to_raw()) <= 4 + unit, "{payoff} {total:?}");
             }
             assert_eq!(scale.cover(&wider(reward, total)), (None, None));
         }
