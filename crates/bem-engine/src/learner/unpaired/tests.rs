@@ -3,7 +3,8 @@
 use super::*;
 use crate::learner::Settings;
 use crate::solve::{Solution, solve};
-use bem_base::environment::{Bits, Late, Outcome, Shape};
+use crate::state::SavedLearner;
+use bem_base::environment::{Bits, Field, Late, Outcome, Shape};
 use bem_base::prng::Prng;
 use bem_games::catalog;
 use bem_games::game::Game;
@@ -254,7 +255,7 @@ fn what_is_paid_beyond_the_range_widens_it_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_wider_range_leaves_the_means_of_actions_where_the_log_holds_all_steps() {
+fn a_wider_range_leaves_the_means_of_actions_and_the_step_that_was_too_large_counts_at_once() {
     // Rewards within what was said, until the second action pays three times as much for good.
     struct Lavish(Shape, Prng, u64);
     const ORDINARY: u64 = 1_500;
@@ -307,14 +308,78 @@ fn a_wider_range_leaves_the_means_of_actions_where_the_log_holds_all_steps() {
     };
     let after = means(&learner);
     assert_eq!(learner.shape.reward_max, 3_000);
-    // The log has the step that was too large; what plain actions brought is counted anew without it until the next search.
-    assert_eq!((steps(&before) + 1, steps(&after)), (learner.experience.step_count(), steps(&before)));
-    for ((visits, mean), (visits_after, mean_after)) in before.iter().zip(&after) {
-        assert_eq!(visits, visits_after);
-        assert!(16 < *visits && mean.abs_diff(*mean_after) <= 1, "{before:?} {after:?}");
+    // Nothing is counted again: the step that was too large counts beside all others.
+    assert_eq!((steps(&before) + 1, steps(&after)), (learner.experience.step_count(), steps(&before) + 1));
+    for (action, ((visits, mean), (visits_after, mean_after))) in before.iter().zip(&after).enumerate() {
+        let (large, count) = (i128::from(action == 1), i128::from(*visits));
+        assert_eq!(count + large, i128::from(*visits_after));
+        let mean = (mean * count + large * 3_000) / (count + large);
+        assert!(16 < count && mean.abs_diff(*mean_after) <= 2, "{before:?} {after:?}");
     }
     learner.run(&mut world, &mut ()).unwrap();
     let last = means(&learner);
     assert_eq!(steps(&last), learner.experience.step_count());
     assert!(1_500 < last[1].1 && last[0].1 < 900 && last[2].1 < 900, "{last:?}");
+}
+
+#[test]
+fn a_wider_range_keeps_what_explores_and_the_learner_can_be_saved_in_the_middle_of_the_episode() {
+    // Whoever goes right three times is paid and stands at the start again.
+    struct Corridor {
+        shape: Shape,
+        seen: Bits,
+        left: u32,
+        total: i64,
+        pays: i32,
+    }
+    impl Environment for Corridor {
+        fn shape(&self) -> &Shape {
+            &self.shape
+        }
+        fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+            (self.seen, self.left, self.total) = (Bits::ZERO, self.shape.horizon, 0);
+            Ok(())
+        }
+        fn observation(&self) -> &Bits {
+            &self.seen
+        }
+        fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+            let place = &mut self.seen.0[0];
+            *place = if action == 1 { *place + 1 } else { place.saturating_sub(1) };
+            let reward = if *place == 3 { self.pays } else { 0 };
+            *place %= 3;
+            (self.left, self.total) = (self.left - 1, self.total + i64::from(reward));
+            self.shape.cover_reward(reward);
+            self.shape.cover_return(self.total);
+            Ok(Outcome { reward, done: self.left == 0, bad: false })
+        }
+    }
+    let shape = Shape {
+        observation_bits: 2,
+        actions: 2,
+        horizon: 8,
+        reward_min: 0,
+        reward_max: 1_000,
+        return_min: 0,
+        return_max: 2_000,
+        fields: vec![Field { low: 0, width: 2 }],
+    };
+    let mut world = Corridor { shape: shape.clone(), seen: Bits::ZERO, left: 0, total: 0, pays: 1_000 };
+    let settings = Settings { budget: 8_000, ..Settings::new(5) }.with(|config| config.until_budget = true);
+    let mut learner = Learner::new(&shape, settings).unwrap();
+    while learner.exploration.explorer().is_none() {
+        assert!(learner.tally().steps < 4_000, "counts of three places make an explorer");
+        learner.advance(&mut world, &mut ()).unwrap();
+    }
+    world.pays = 3_000;
+    while learner.tally().widened == 0 {
+        assert!(learner.tally().steps < 6_000);
+        learner.advance(&mut world, &mut ()).unwrap();
+    }
+    assert_eq!((learner.shape.reward_max, learner.exploration.explorer().is_some()), (3_000, true));
+    let read = SavedLearner::parse(&learner.encode(), &world.shape);
+    assert!(read.is_ok(), "{:?}", read.err());
+    let learned = learner.run(&mut world, &mut ()).unwrap();
+    assert_eq!(learned.tally.steps, 8_000);
+    assert_eq!(learner.shape.return_max, 6_000);
 }
