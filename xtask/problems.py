@@ -226,6 +226,9 @@ def measure(bem, name, seed, episodes):
             log.write_text(said([sys.executable, str(EXAMPLES / "clicks_env.py"), "--log", str(problem["rows"]),
                                  str(seed)], folder))
             learned = json.loads(said([bem, "learn", "log.csv", *LOGGED, "--out", "kept", "--json"], folder))
+            if not learned["supported"]:
+                # No policy is written, so that there is nothing to export and nothing to play.
+                return result | {"value": None, "interval": None, "policy": "none: " + "; ".join(learned["warnings"])}
             result["interval"] = learned["value"]["interval95"]
             result["policy"] = f"{learned['model']}, {learned['gates']} gates"
             if problem["reference"] is None:
@@ -247,12 +250,22 @@ def measure(bem, name, seed, episodes):
 # ---------------------------------------------------------------- the table
 
 
+def covers(found):
+    """How many intervals hold the mean."""
+    return sum(low <= result["value"] <= high for result in found for low, high in [result["interval"]])
+
+
 def row_of(name, problem, found, reference):
-    """One line of the table, and whether what is asked is reached."""
+    """One line of the table, whether what is asked is reached, and how many intervals hold the mean."""
+    learned = [result for result in found if result["value"] is not None]
+    if len(learned) < len(found):
+        without = ", ".join(f"seed {result['seed']}" for result in found if result["value"] is None)
+        line = f"| {name} | {problem['against']} | | | | | no: no policy of {without} | {covers(learned)} of {len(found)} |"
+        return line, False, covers(learned)
     values = [result["value"] for result in found]
     against = [result.get("reference", reference) for result in found]
     mean = statistics.fmean(values)
-    covered = sum(low <= result["value"] <= high for result in found for low, high in [result["interval"]])
+    covered = covers(found)
     if problem["share"] is None:
         reached = [value >= other for value, other in zip(values, against)]
         is_met, asked = mean >= statistics.fmean(against), "at least that"
@@ -278,8 +291,8 @@ def main():
             result = job.result()
             done[jobs[job]] = result
             kept.add(result)
-            print(f"{result['problem']}, seed {result['seed']}: {result['value']:.4f} in {result['interval']}; "
-                  f"{result['policy']}", flush=True)
+            value = "not learned" if result["value"] is None else f"{result['value']:.4f} in {result['interval']}"
+            print(f"{result['problem']}, seed {result['seed']}: {value}; {result['policy']}", flush=True)
     lines, failed, pooled, runs = [], [], 0, 0
     for name in only:
         problem = PROBLEMS[name]

@@ -1,6 +1,7 @@
 """Many random calls with good, wrong and absurd arguments: whatever happens is an exception that Python knows."""
 
 import os
+import pickle
 import random
 import warnings
 
@@ -43,13 +44,18 @@ class Whimsical(gymnasium.Env):
         return self.whim(seen), self.whim(1.0), self.whim(self.steps == 3), False, {}
 
 
-def test_no_panic_crosses_the_boundary():
+def test_no_panic_crosses_the_boundary(tmp_path, monkeypatch):
+    # Names of files may be absurd, too.
+    monkeypatch.chdir(tmp_path)
     draw = random.Random(int(os.environ.get("BEM_SEED", "1")))
     learner = bem.Learner(bem.make("parity", n=3), seed=1).learn(600)
     odd = bem.Learner(Whimsical(random.Random(3)), seed=1, reward_range=(0, 1), repeats=True)
     bandit = bem.ContextualBandit(3, 3, seed=1)
     circuit, saved, kept = learner.circuit, learner._to_bytes(), bandit._native.to_bytes()
+    state = bem.bandit._state(bandit)
     env, envs = bem.make("parity", n=3), bem.make_vec("parity", 4, n=3)
+    learner.save("learner")
+    bandit.save("bandit")
 
     def any_of(*good):
         return draw.choice(good) if good and draw.random() < 0.6 else draw.choice(ABSURD)
@@ -59,6 +65,11 @@ def test_no_panic_crosses_the_boundary():
         for _ in range(draw.randrange(1, 4)):
             data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
         return bytes(data[: draw.choice([len(data), draw.randrange(len(data))])])
+
+    def damaged_file(data):
+        with open("damaged", "wb") as file:
+            file.write(damaged(data))
+        return "damaged"
 
     bits = [np.array([1, 0, 1], dtype=np.int8), [0, 0, 1], np.zeros((4, 3), dtype=np.int8)]
     calls = [
@@ -70,12 +81,29 @@ def test_no_panic_crosses_the_boundary():
         lambda: learner.export(any_of("c", "verilog", "aiger", "blif")),
         lambda: learner.summary(),
         lambda: learner.set_env(any_of(env)),
+        lambda: learner.decisions,
+        lambda: learner.verify() if draw.random() < 0.05 else None,
+        lambda: odd.decisions,
+        lambda: odd.verify() if draw.random() < 0.05 else None,
+        lambda: learner.save(any_of("learner", tmp_path / "learner")) if draw.random() < 0.1 else None,
+        lambda: bem.Learner.load(any_of("learner", tmp_path), any_of(env, None)) if draw.random() < 0.2 else None,
+        lambda: bem.Learner.load(damaged_file(saved), any_of(env, None)) if draw.random() < 0.2 else None,
+        lambda: learner.save_run(any_of("run", tmp_path)) if draw.random() < 0.05 else None,
+        lambda: pickle.loads(pickle.dumps(draw.choice([learner, bandit, circuit]))) if draw.random() < 0.1 else None,
+        lambda: bem.learner._unpickle(any_of(saved, damaged(saved))) if draw.random() < 0.1 else None,
         lambda: circuit(any_of(*bits)),
         lambda: circuit.act(any_of(np.zeros((2, 1), dtype=np.uint64)), any_of(None)),
         lambda: bem.Circuit.parse(any_of(b"aag 0 0 0 0 0\n", "net")),
         lambda: bem.Circuit.from_bytes(damaged(circuit.to_bytes())),
         lambda: bem.Learner._from_bytes(damaged(saved), env) if draw.random() < 0.1 else None,
         lambda: type(bandit._native).from_bytes(damaged(kept)) if draw.random() < 0.1 else None,
+        lambda: bandit.summary(),
+        lambda: bandit.online_mean,
+        lambda: bandit.export(any_of("c", "net")),
+        lambda: bandit.save(any_of("bandit", tmp_path / "bandit")) if draw.random() < 0.1 else None,
+        lambda: bem.ContextualBandit.load(any_of("bandit", tmp_path)) if draw.random() < 0.2 else None,
+        lambda: bem.ContextualBandit.load(damaged_file(state)) if draw.random() < 0.2 else None,
+        lambda: bem.bandit._unpickle(any_of(state, damaged(state))) if draw.random() < 0.1 else None,
         lambda: bandit.predict(any_of(*bits)),
         lambda: bandit.decide(any_of(*bits[:2])),
         lambda: bandit.reward(any_of(0, 1, 2, 3), any_of(0.0, 1.0)),
@@ -101,3 +129,5 @@ def test_no_panic_crosses_the_boundary():
     assert CALLS // 20 < refused < CALLS
     assert learner.verify()["verdict"] == odd.verify()["verdict"] == "unanchored"
     assert learner.predict([1, 0, 0])[0] == 1
+    learner.save("last")
+    assert bem.Learner.load("last", env).summary()["trace_head"] == learner.summary()["trace_head"]

@@ -4,11 +4,9 @@ import json
 import os
 import pickle
 import re
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import bem
@@ -16,6 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 from exact import Table
+from interrupting import interrupted
 from gymnasium import spaces
 
 SAMPLE_STEPS = {"FrozenLake-v1": 150_000, "CliffWalking-v1": 40_000}
@@ -358,26 +357,21 @@ def test_ctrl_c_stops_at_once_and_costs_nothing():
     def env():
         return gymnasium.make("FrozenLake-v1", is_slippery=True)
 
-    interrupted = bem.Learner(env(), seed=3)
-    timer = threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        interrupted.learn(10_000_000)
-    steps = interrupted.num_timesteps
+    learner = bem.Learner(env(), seed=3)
+    waited = interrupted(lambda: learner.learn(10_000_000), 0.4)
+    assert waited.is_prompt(), waited
+    steps = learner.num_timesteps
     assert 0 < steps
-    interrupted.learn(3_000)
-    assert head(interrupted) == head(bem.Learner(env(), seed=3).learn(steps + 3_000))
+    learner.learn(3_000)
+    assert head(learner) == head(bem.Learner(env(), seed=3).learn(steps + 3_000))
 
 
 def test_an_interrupt_in_the_middle_of_a_thought_loses_nothing_of_it():
     """Searches and proofs go on beside whoever interrupted; what is asked next waits for their end."""
     learner = bem.Learner(bem.make("dyck"), seed=3)
     for pause in (0.01, 0.03, 0.05, 0.08, 0.11, 0.15):
-        timer = threading.Timer(pause, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            learner.learn(10_000_000)
-        timer.join()
+        waited = interrupted(lambda: learner.learn(10_000_000), pause)
+        assert waited.is_prompt(), waited
         # A copy is taken of what stands after the thought.
         again = pickle.loads(pickle.dumps(learner))
         again.set_env(bem.make("dyck"))
@@ -387,23 +381,12 @@ def test_an_interrupt_in_the_middle_of_a_thought_loses_nothing_of_it():
     assert head(learner.learn(2_000)) == head(bem.Learner(bem.make("dyck"), seed=3).learn(steps + 2_000))
 
 
-def test_an_interrupt_while_a_learner_is_audited_or_saved_comes_back_and_loses_nothing():
+def test_an_interrupt_while_a_learner_is_audited_or_saved_comes_back_and_loses_nothing(tmp_path):
     learner = bem.Learner(bem.make("majority", n=9), seed=2).learn(20_000)
     before = head(learner)
-    for call in (learner.verify, lambda: pickle.dumps(learner)):
-        asked = []
-
-        def ask():
-            asked.append(time.monotonic())
-            os.kill(os.getpid(), signal.SIGINT)
-
-        timer = threading.Timer(0.05, ask)
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            while True:
-                call()
-        # Measured are some 20 ms; a busy machine may take longer.
-        assert time.monotonic() - asked[0] < 5
+    for call in (learner.verify, lambda: learner.save(tmp_path / "learner"), lambda: pickle.dumps(learner)):
+        waited = interrupted(call, 0.05)
+        assert waited.is_prompt(), waited
         assert head(learner) == before
     assert learner.verify()["verdict"] == "unanchored"
     assert head(learner.learn(100)) == head(bem.Learner(bem.make("majority", n=9), seed=2).learn(20_100))
@@ -429,8 +412,8 @@ def test_an_ordinary_environment_with_a_table_is_climbed_as_a_ladder(tmp_path):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert len(report["ladder"]["settings"]) == 6
-    medians = [row["median"] if row["median"] is not None else float("inf") for row in report["ladder"]["settings"]]
-    assert medians == sorted(medians)
+    # Rows are in the order of their medians by construction; that two halves of the runs order them alike is not.
+    assert 0.8 <= report["ladder"]["rank_correlation"], report["ladder"]
     assert report["families"][0]["rungs"] == 3 and 2 <= report["families"][0]["rungs_solved"], report["families"]
 
 

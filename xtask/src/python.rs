@@ -4,7 +4,7 @@
 //! Rust and a C++ compiler alone.
 
 use crate::{build, root, target};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -80,14 +80,7 @@ pub fn test_with(rest: &[&str], told: &[(&str, String)]) -> Result<()> {
     }
     build(&["--bin", "bem"])?;
     let python = root().join("python");
-    println!("$ maturin develop --release (in python)");
-    let built = Command::new(program("maturin"))
-        .args(["develop", "--release", "--quiet"])
-        .env("VIRTUAL_ENV", home())
-        .current_dir(&python)
-        .status()
-        .context("maturin could not be started")?;
-    anyhow::ensure!(built.success(), "the Python package could not be built");
+    develop()?;
     println!("$ pytest {} (in python)", rest.join(" "));
     let tested = Command::new(program("python"))
         .args(["-m", "pytest", "-q"])
@@ -99,4 +92,36 @@ pub fn test_with(rest: &[&str], told: &[(&str, String)]) -> Result<()> {
         .context("pytest could not be started")?;
     anyhow::ensure!(tested.success(), "tests of the Python package failed");
     Ok(())
+}
+
+/// Builds the package into its environment.
+fn develop() -> Result<()> {
+    println!("$ maturin develop --release (in python)");
+    let built = Command::new(program("maturin"))
+        .args(["develop", "--release", "--quiet"])
+        .env("VIRTUAL_ENV", home())
+        .current_dir(root().join("python"))
+        .status()
+        .context("maturin could not be started")?;
+    anyhow::ensure!(built.success(), "the Python package could not be built");
+    Ok(())
+}
+
+/// The page of the peers: what can be had of them is installed beside the package, then every row is measured. The words go to
+/// `bench/peers/run.py`.
+pub fn peers(rest: &[&str]) -> Result<()> {
+    if let Err(reason) = prepare() {
+        bail!("the peers need the environment of the Python package: {reason}");
+    }
+    let listed = "bench/peers/requirements.txt";
+    let text = std::fs::read_to_string(root().join(listed)).context(listed)?;
+    // One after the other: a peer that cannot be had here costs its own rows, which the page says.
+    for package in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Err(reason) = succeeds(&program("python"), &["-m", "pip", "install", "--quiet", package]) {
+            println!("peers: {package} cannot be installed, its rows are left out: {reason}");
+        }
+    }
+    develop()?;
+    let words = ["bench/peers/run.py", "--out", "docs/results/peers.md"];
+    crate::run(&program("python"), &[&words[..], rest].concat())
 }

@@ -1,4 +1,4 @@
-//! Pages of `docs/results` that one benchmark prints: `cargo xtask results threads` and `cargo xtask results pacing`.
+//! Pages of `docs/results` that one benchmark prints: `cargo xtask results NAME`.
 //!
 //! The benchmark says what it found, and by its answer whether that is enough; the page names the commit and is written either way.
 
@@ -7,12 +7,17 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::process::Command;
 
 /// A benchmark with a page of its own: its name, which is that of the page, and the heading.
-const PAGES: [(&str, &str); 2] =
-    [("threads", "What two threads save"), ("pacing", "The order of work: the schedulers beside each other")];
+const PAGES: [(&str, &str); 5] = [
+    ("threads", "What two threads save"),
+    ("pacing", "The order of work: the schedulers beside each other"),
+    ("choice_rules", "Choice rules in worlds"),
+    ("regret_learner", "Regret of the whole learner beside the choice rule alone"),
+    ("long_run", "Ten million steps online, tenth by tenth"),
+];
 
 /// Runs the chore: one page.
 pub fn results(words: &[&str]) -> Result<()> {
-    let known = PAGES.map(|(name, _)| name).join(", ") + ", default-run";
+    let known = PAGES.map(|(name, _)| name).join(", ") + ", default-run, peers";
     let [asked] = words else { bail!("cargo xtask results NAME: one of {known}") };
     let Some((name, heading)) = PAGES.into_iter().find(|(name, _)| name == asked) else {
         bail!("{asked:?} is no page that a command writes; those are {known}");

@@ -68,7 +68,7 @@ impl Declared {
         finer.iter().find_map(|levels| cut(levels).ok()).map_or_else(|| cut(coarsest), Ok)
     }
 
-    /// Rules over what an encoder shows, whose thresholds must include the rules': an error where they forbid too much.
+    /// Rules over what an encoder shows that was cut for them: an error where they forbid too much.
     pub fn new(
         encoder: Encoder,
         bad: Vec<Rule>,
@@ -118,9 +118,30 @@ impl Declared {
         Ok(Some((declared, rows)))
     }
 
-    /// The same rules over another encoder of the same features, whose thresholds must include the rules'.
+    /// Rules over an encoder that may have been cut for others: an error where it lacks a threshold of theirs, so that one of its
+    /// levels would be forbidden, or BAD, for a part of its values only.
+    pub fn over(
+        encoder: Encoder,
+        bad: Vec<Rule>,
+        forbid: Vec<Rule>,
+        actions: u16,
+    ) -> Result<Declared, DataError> {
+        let missing = |rule: &Rule| {
+            let (name, threshold) = rule.missing(&encoder)?;
+            let text = rule.text();
+            Some(DataError(format!(
+                "the rule {text} needs the threshold {threshold} of {name:?}, which is not there"
+            )))
+        };
+        match bad.iter().chain(&forbid).find_map(missing) {
+            Some(error) => Err(error),
+            None => Declared::new(encoder, bad, forbid, actions),
+        }
+    }
+
+    /// The same rules over another encoder of the same features: an error where it lacks a threshold of theirs.
     pub fn coded(&self, encoder: Encoder, actions: u16) -> Result<Declared, DataError> {
-        Declared::new(encoder, self.bad.clone(), self.forbid.clone(), actions)
+        Declared::over(encoder, self.bad.clone(), self.forbid.clone(), actions)
     }
 
     /// What is BAD, and what is forbidden besides.
@@ -273,6 +294,7 @@ fn checked(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Code, Column, Decimal};
 
     const FEATURES: &str = r#"[{"name":"temp","kind":"number","min":0,"max":40},
         {"name":"mode","kind":"choice","of":["off","slow  spin","on"]},{"name":"door","kind":"bit"}]"#;
@@ -388,6 +410,51 @@ mod tests {
         assert!((4..32).contains(&of(4).unwrap()));
         let error = of(8).unwrap_err().to_string();
         assert!(error.starts_with("the rule {\"if\":{\"n0\"") && error.contains("4096 patterns"), "{error}");
+    }
+
+    #[test]
+    fn rules_are_refused_over_places_that_lack_a_threshold_of_theirs() {
+        let one = |rule: &str| format!("[{rule}]");
+        let forbid = one(r#"{"if":{"temp":">= 28.3"},"action":1}"#);
+        // Cut at whole degrees for a rule of before: 28.5 shows the level of 28, which is not forbidden.
+        let before = declared("[]", &one(r#"{"if":{"temp":">= 30"},"action":1}"#)).unwrap();
+        let degrees: Vec<Decimal> = (1..=40).map(Decimal::from_int).collect();
+        let cut = |more: &str| {
+            let mut places = degrees.clone();
+            places.extend(more.split_whitespace().map(|text| Decimal::parse(text).unwrap()));
+            places.sort_unstable();
+            let code = |column: &Column| match column.code {
+                Code::Level(_) => (column.feature.clone(), Code::Level(places.clone())),
+                _ => (column.feature.clone(), column.code.clone()),
+            };
+            Encoder::new(before.encoder.columns().iter().map(code).collect()).unwrap()
+        };
+        let refused = |of: &Declared, places: &str| of.coded(cut(places), 3).unwrap_err().to_string();
+        let now = declared("[]", &forbid).unwrap();
+        assert!(before.coded(cut(""), 3).is_ok());
+        let error = refused(&now, "28.4");
+        assert!(
+            error.contains("needs the threshold 28.3 of \"temp\"") && error.contains(">= 28.3"),
+            "{error}"
+        );
+        let fits = now.coded(cut("28.3"), 3).unwrap();
+        for (temp, wanted) in [("28", false), ("28.299", false), ("28.3", true), ("28.5", true), ("40", true)]
+        {
+            let row = format!("{{\"temp\":{temp},\"mode\":\"on\",\"door\":0}}");
+            let seen = fits.encoder.encode_json(&row).unwrap();
+            assert_eq!(Forbidden::forbids(&fits.forbidden, seen, 1), wanted, "{temp}");
+        }
+        // The same for what is BAD, with an action or without; both ends of a range count, ends beyond the bounds do not.
+        let warm = declared(&one(r#"{"if":{"temp":"> 30.25"}}"#), "[]").unwrap();
+        assert!(refused(&warm, "30.25").contains("30.250000000000000001"));
+        assert!(warm.coded(cut("30.250000000000000001"), 3).is_ok());
+        let range = declared(&one(r#"{"if":{"temp":">= 7 and < 8.5"},"action":2}"#), "[]").unwrap();
+        assert!(refused(&range, "").contains("8.5") && range.coded(cut("8.5"), 3).is_ok());
+        let beyond = declared("[]", &one(r#"{"if":{"temp":">= 0 and < 40.5"},"action":2}"#)).unwrap();
+        assert!(beyond.coded(cut(""), 3).is_ok());
+        // A number that is not shown at all says nothing of a rule.
+        let unread = now.encoder.columns().iter().map(|column| column.feature.clone()).collect();
+        assert!(now.coded(Encoder::unread(unread).unwrap(), 3).is_err());
     }
 
     #[test]

@@ -87,6 +87,22 @@ impl Rule {
         self.tests.iter().flat_map(of).filter(|end| Decimal::MIN < *end && *end <= Decimal::MAX).collect()
     }
 
+    /// The first number in one of whose levels the rule holds for a part of the values only, and the threshold that is missing
+    /// there. What bits say of the rule is wrong for the rest of that level.
+    pub(crate) fn missing<'e>(&self, encoder: &'e Encoder) -> Option<(&'e str, Decimal)> {
+        let of = |(place, column): (usize, &'e Column)| {
+            let FeatureKind::Number { min, max } = &column.feature.kind else { return None };
+            let own = match &column.code {
+                Code::Steps(thresholds) | Code::Level(thresholds) => thresholds.as_slice(),
+                _ => &[],
+            };
+            let is_missing = |end: &Decimal| min < end && end <= max && own.binary_search(end).is_err();
+            let end = self.thresholds(place).into_iter().find(is_missing)?;
+            Some((column.feature.name.as_str(), end))
+        };
+        encoder.columns().iter().enumerate().find_map(of)
+    }
+
     /// Patterns that together mean the observations for which the rule holds, at most so many; an error where they are more. Only
     /// bits of features that it names are looked at. The encoder's thresholds must include the rule's.
     pub fn patterns(&self, encoder: &Encoder, most: usize) -> Result<Vec<Pattern>, DataError> {

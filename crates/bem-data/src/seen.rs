@@ -156,7 +156,7 @@ mod tests {
         let Code::Level(places) = &fine.encoder.columns()[0].code else { panic!("a level") };
         assert!(places.contains(&Decimal::parse("5020.25").unwrap()) && places.len() <= 255);
         assert!(fine.crowded(&seen).is_empty() && fine.cut_at(&seen, 2, 1).is_none());
-        assert_eq!(wide.blurred(&seen), [("p", "p >= 5000 and p < 5050".to_string())]);
+        assert_eq!(wide.blurred(&seen), [("p", "5000 <= p < 5050".to_string())]);
         assert!(fine.blurred(&seen).is_empty());
     }
 

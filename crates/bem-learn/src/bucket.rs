@@ -159,11 +159,14 @@ impl Bucket {
         self.refresh(parameters);
     }
 
-    /// Losses are measured on a wider range from now on: sums and sums of squares follow, and nothing is forgotten.
+    /// Losses are measured on a wider range from now on: sums and sums of squares follow, and nothing is forgotten. The imagined
+    /// visit moves with the others, because arms that were halved or discounted keep only a part of it. A prior is a log-weight
+    /// and no loss: it stays, and weighs the bonus as before.
     pub fn rescale(&mut self, parameters: &Parameters, widening: Widening) {
         for arm in 0..ARMS_MAX {
-            self.loss_sum[arm] = widening.apply(self.loss_sum[arm]);
-            self.loss_sq_sum[arm] = widening.apply(widening.apply(self.loss_sq_sum[arm]));
+            let (sum, ones) = (self.loss_sum[arm], u64::from(self.visits[arm]) << 32);
+            self.loss_sq_sum[arm] = widening.apply_squares(self.loss_sq_sum[arm], sum, ones);
+            self.loss_sum[arm] = widening.apply(sum, ones);
         }
         self.detector = ChangeDetector::default();
         self.refresh(parameters);

@@ -153,10 +153,10 @@ impl TsallisInf {
         true
     }
 
-    /// Losses are measured on a wider range from now on.
+    /// Losses are measured on a wider range from now on. What is added to every loss adds the same to every arm's estimate on
+    /// average, each choice being divided by its chance, and sums are relative to the least: the part alone counts.
     pub fn rescale(&mut self, widening: Widening) {
-        // Sums are relative to the least, and none is negative.
-        self.sums.iter_mut().for_each(|sum| *sum = widening.apply((*sum).max(0) as u64) as i64);
+        self.sums.iter_mut().for_each(|sum| *sum = widening.scale((*sum).max(0) as u64) as i64);
         self.refresh();
     }
 

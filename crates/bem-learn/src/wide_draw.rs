@@ -151,9 +151,10 @@ impl WideTsallisInf {
         self.reweigh();
     }
 
-    /// Losses are measured on a wider range from now on.
+    /// Losses are measured on a wider range from now on. What is added to every loss adds the same to every arm's estimate on
+    /// average, each choice being divided by its chance, and sums are relative to the least: the part alone counts.
     pub fn rescale(&mut self, widening: Widening) {
-        self.sums.iter_mut().for_each(|sum| *sum = widening.apply((*sum).max(0) as u64) as i64);
+        self.sums.iter_mut().for_each(|sum| *sum = widening.scale((*sum).max(0) as u64) as i64);
         self.refresh();
     }
 
@@ -257,7 +258,7 @@ mod tests {
             let (arm, chance) = rule.draw(|_| true, &mut prng);
             rule.update(arm, Loss::from_bit(round % 3 == 0), chance);
         }
-        rule.rescale(Widening::new(2, 3));
+        rule.rescale(Widening::new(2, 3, 0));
         let mut writer = Writer::new();
         rule.encode(&mut writer);
         let bytes = writer.into_bytes();

@@ -70,6 +70,17 @@ pub struct Parts {
     pub cuts: Vec<Cut>,
 }
 
+impl Parts {
+    /// The part that a row comes to, which is not cut.
+    pub fn leaf(&self, values: &[Value]) -> usize {
+        let mut at = 0;
+        while let Some((cut, without, with)) = &self.parts[at].split {
+            at = if cut.holds(values) { *with } else { *without };
+        }
+        at
+    }
+}
+
 /// A part that may be cut further.
 struct Open {
     part: usize,

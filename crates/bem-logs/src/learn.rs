@@ -143,7 +143,7 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let (kind, candidates, cross) = learner.choose(members, progress)?;
     progress("fitting the winner");
     let winner = learner.fit_all(kind, members)?;
-    let (policy, words) = learner.compile(&winner, kind);
+    let (policy, words) = learner.compile(&winner, kind)?;
     let used = winner.own.as_ref().unwrap_or(&design);
     let chosen =
         |row: u32| support.kept(row, winner.fitted.choose(&used.rows[row as usize]), &winner.fallbacks);
@@ -373,7 +373,7 @@ impl Learner<'_> {
         Ok(Winner { fitted, own, fallbacks: self.fallbacks(rows) })
     }
 
-    fn compile(&self, winner: &Winner, kind: ModelKind) -> (Policy, String) {
+    fn compile(&self, winner: &Winner, kind: ModelKind) -> Result<(Policy, String), DataError> {
         let design = winner.own.as_ref().unwrap_or(self.design);
         let (bits, actions) = (design.encoder.bits(), self.log.actions.len() as u16);
         let mut builder = Builder::new(bits);
@@ -398,9 +398,11 @@ impl Learner<'_> {
         };
         let bit = |cut: &cuts::Cut| design.bit_of(cut);
         let action = self.support.build(&mut builder, &action, &winner.fallbacks, &bit);
-        let policy = Policy::close(builder, bits, actions, &action, &[])
-            .expect("trees are small, and votes were cut to what a circuit may cost");
-        (policy, words)
+        // Trees are small and votes are cut to what they may cost, but a vote cannot be cut below the sums of its actions.
+        let policy = Policy::close(builder, bits, actions, &action, &[]).map_err(|error| {
+            DataError::new(format!("{words}: {error}: allow fewer gates, or log fewer features or actions"))
+        })?;
+        Ok((policy, words))
     }
 }
 
@@ -487,4 +489,52 @@ fn narrowed(encoder: &Encoder, policy: Policy) -> Result<(Encoder, Policy), Data
         Policy::new(policy.circuit().clone(), (0..count).collect(), policy.memory_bits(), policy.actions())
             .ok_or_else(|| DataError::new("the circuit lost an input"))?;
     Ok((encoder, policy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bem_data::Table;
+
+    #[test]
+    fn a_circuit_that_takes_too_many_gates_is_an_error_that_says_so() {
+        const ACTIONS: i64 = 64;
+        let rows: Vec<String> =
+            (0..320).map(|row| format!("{row},{},{}", row * 7 % 320, row % ACTIONS)).collect();
+        let table = Table::from_csv(&format!("x,y,a\n{}\n", rows.join("\n"))).unwrap();
+        let roles = crate::Roles {
+            features: vec!["x".to_string(), "y".to_string()],
+            label: Some("a".to_string()),
+            ..crate::Roles::default()
+        };
+        let log = Log::new(&table, &roles, None).unwrap();
+        let every: Vec<u32> = (0..320).collect();
+        let (design, cases) = (Design::new(&log, &every, &[]).unwrap(), Cases::new(&log));
+        let (scores, support) =
+            (Scores { gains: Vec::new(), actions: ACTIONS as usize }, Support::new(&log, &every));
+        let learner = Learner {
+            log: &log,
+            design: &design,
+            cases: &cases,
+            scores: &scores,
+            support: &support,
+            gates_max: 0,
+        };
+        let bits = design.encoder.bits() as i64;
+        let compiled = |largest: i64| {
+            let weight = |action: i64, bit: i64| (action * 7 + bit * 5) % (2 * largest + 1) - largest;
+            let weights =
+                (0..ACTIONS).map(|action| (0..bits).map(|bit| weight(action, bit)).collect()).collect();
+            let votes = Votes { weights, bias: vec![0; ACTIONS as usize] };
+            let winner = Winner { fitted: Fitted::Votes(votes), own: None, fallbacks: vec![0] };
+            learner.compile(&winner, ModelKind::Votes { penalty: 1, largest })
+        };
+        let error = compiled(15).unwrap_err().to_string();
+        assert!(
+            error.contains("gates exceed the bound of 8192") && error.contains("allow fewer gates"),
+            "{error}"
+        );
+        // The control: votes that weigh nothing.
+        assert!(compiled(0).is_ok());
+    }
 }

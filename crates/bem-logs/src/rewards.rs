@@ -4,6 +4,7 @@
 //! Clauses: GLE-9, SCC-2.
 
 use crate::cases::{Cases, FOLDS};
+use crate::cuts::{self, Gains};
 use crate::design::Design;
 use crate::linear::{self, CERTAIN, Weights};
 use crate::log::{Log, Outcome};
@@ -14,6 +15,8 @@ use bem_base::fixed::Fixed;
 const MODEL_PENALTY: i64 = 4;
 /// The smallest chance that a model of the logging policy may say.
 const MODELLED_MIN: Fixed = Fixed::from_ratio(1, 100);
+/// Models of the logging policy that are tried: weights of bits, and trees of at most so many parts.
+const LOGGERS: [Option<usize>; 3] = [None, Some(8), Some(32)];
 
 /// The chance of every logged action: the log's own, or a model of it that has not seen the row.
 pub(crate) fn propensities(
@@ -26,30 +29,67 @@ pub(crate) fn propensities(
         let known = log.outcomes.iter().map(|outcome| outcome.propensity.unwrap_or(Fixed::ONE));
         return (known.collect(), Vec::new());
     }
+    let tried = LOGGERS.map(|leaves| modelled(log, design, cases, order, leaves));
+    let (_, all) = tried.into_iter().min_by_key(|(error, _)| *error).expect("there are models");
+    let warning = "the log has no propensities: they are modelled from the features, which is right only if nothing else \
+                   moved the choice";
+    (all, vec![warning.to_string()])
+}
+
+/// The chance of every logged action by one kind of model, each by a model that has not seen the row, and how wrong these were: the
+/// sum of squares of what was said of every action and what came of it.
+fn modelled(
+    log: &Log,
+    design: &Design,
+    cases: &Cases,
+    order: &[u32],
+    leaves: Option<usize>,
+) -> (i128, Vec<Fixed>) {
     let mut all = vec![MODELLED_MIN; log.rows.len()];
-    let rest_of_log: Vec<u32> = (0..log.rows.len() as u32).collect();
+    let mut error = 0;
     for fold in 0..FOLDS {
         let (_, rest) = cases.fold(order, fold);
+        let logger = logger(log, design, &rest, leaves);
+        let in_rest: std::collections::BTreeSet<u32> = rest.iter().copied().collect();
+        for row in (0..log.rows.len() as u32).filter(|row| !in_rest.contains(row)) {
+            let (shares, taken) = (logger(row), usize::from(log.outcomes[row as usize].action));
+            let total = shares.iter().sum::<i64>().max(1);
+            all[row as usize] = Fixed::from_ratio(shares[taken], total).max(MODELLED_MIN);
+            for (action, share) in shares.iter().enumerate() {
+                let said = i128::from(share * CERTAIN / total);
+                let came = if action == taken { i128::from(CERTAIN) } else { 0 };
+                error += (said - came) * (said - came);
+            }
+        }
+    }
+    (error, all)
+}
+
+/// Shares of a row's chances, one for every action.
+type Logger<'l> = Box<dyn Fn(u32) -> Vec<i64> + 'l>;
+
+/// A model of who wrote the log, from these rows: weights of bits, or what was done how often in each part of the rows.
+fn logger<'l>(log: &'l Log, design: &'l Design, rest: &[u32], leaves: Option<usize>) -> Logger<'l> {
+    let Some(leaves) = leaves else {
+        let mut counts = vec![0; log.rows.len()];
+        rest.iter().for_each(|row| counts[*row as usize] = 1);
         let models: Vec<Weights> = (0..log.actions.len() as u16)
             .map(|action| {
-                let mut counts = vec![0; log.rows.len()];
-                rest.iter().for_each(|row| counts[*row as usize] = 1);
                 let target = |outcome: &Outcome| if outcome.action == action { CERTAIN } else { 0 };
                 let targets: Vec<i64> = log.outcomes.iter().map(target).collect();
                 linear::fit(&design.columns, &targets, &counts, MODEL_PENALTY)
             })
             .collect();
-        let in_rest: std::collections::BTreeSet<u32> = rest.iter().copied().collect();
-        for row in rest_of_log.iter().filter(|row| !in_rest.contains(row)) {
-            let chance = |weights: &Weights| linear::chance(score(weights, design, *row)).max(1);
-            let total: i64 = models.iter().map(chance).sum();
-            let own = chance(&models[usize::from(log.outcomes[*row as usize].action)]);
-            all[*row as usize] = Fixed::from_ratio(own, total.max(1)).max(MODELLED_MIN);
-        }
+        let chance = move |weights: &Weights, row| linear::chance(score(weights, design, row)).max(1);
+        return Box::new(move |row| models.iter().map(|weights| chance(weights, row)).collect());
+    };
+    let parts = cuts::cut(log, rest, Gains::Taken(&log.outcomes), leaves);
+    // Half a row of every action everywhere, so that nothing is impossible.
+    let mut counts = vec![vec![1; log.actions.len()]; parts.parts.len()];
+    for row in rest {
+        counts[parts.leaf(&log.rows[*row as usize])][usize::from(log.outcomes[*row as usize].action)] += 2;
     }
-    let warning = "the log has no propensities: they are modelled from the features, which is right only if nothing else \
-                   moved the choice";
-    (all, vec![warning.to_string()])
+    Box::new(move |row| counts[parts.leaf(&log.rows[row as usize])].clone())
 }
 
 fn score(weights: &Weights, design: &Design, row: u32) -> i64 {

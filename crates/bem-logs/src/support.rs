@@ -11,7 +11,10 @@ use bem_data::feature::Value;
 
 /// Cells that are looked at.
 const CELLS_MAX: usize = 32;
-/// How many times an action would have come up in a cell for its absence to be none of chance: that has one chance in e^20.
+/// How many times an action would have come up in a cell, taken as often as in the whole log, for its absence to be none of
+/// chance. Where the logger acts there as on the whole, chance leaves it out in one case of e^20. Where the logger takes it more
+/// rarely there, chance may do so more often (one case of 24, where 62 rows have a chance of 0.05): such an action is called
+/// never taken, which costs a policy or a value, and makes no claim wrong.
 const EXPECTED_MIN: usize = 20;
 
 /// One node: a cell, or a cut and where it goes on without and with it.
@@ -119,7 +122,9 @@ impl Support {
         cuts
     }
 
-    /// About how many gates it takes to keep a circuit to it.
+    /// How many gates it takes at most to keep a circuit to it: six for every action, one more wherever it is listed, and for every
+    /// cell three for each of two choices over a code of six bits. A wider code takes more of these and is that of more actions,
+    /// which share most of what is counted for them.
     pub fn cost(&self) -> usize {
         let (cells, actions) = (self.never.len(), self.never[0].len());
         let few = |never: &Vec<bool>| {
@@ -221,4 +226,163 @@ fn is_among(builder: &mut Builder, action: &[Signal], marks: &[bool], mark: bool
         found = builder.or(found, same);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Roles;
+    use crate::cuts::Test;
+    use crate::design::Design;
+    use bem_base::environment::Bits;
+    use bem_base::prng::Prng;
+    use bem_data::Table;
+    use bem_synth::policy::{Player, Policy, action_bits};
+    use std::fmt::Write as _;
+
+    /// Features of drawn cells; each is one bit.
+    const FEATURES: usize = 8;
+
+    /// A tree with so many cells, in each of which about so many of a hundred actions were never taken, but not all of them.
+    fn drawn(prng: &mut Prng, actions: usize, cells: usize, missing: u64) -> Support {
+        fn node(prng: &mut Prng, first: usize, cells: usize) -> Node {
+            if cells == 1 {
+                return Node::Cell(first);
+            }
+            let without = 1 + prng.below(cells as u64 - 1) as usize;
+            let cut = Cut { feature: prng.below(FEATURES as u64) as usize, test: Test::Set };
+            let (left, right) = (node(prng, first, without), node(prng, first + without, cells - without));
+            Node::Split(cut, Box::new(left), Box::new(right))
+        }
+        let root = node(prng, 0, cells);
+        let mut never = Vec::new();
+        for _ in 0..cells {
+            let mut own: Vec<bool> = (0..actions).map(|_| prng.below(100) < missing).collect();
+            own[prng.below(actions as u64) as usize] = false;
+            never.push(own);
+        }
+        Support { root, never, of: Vec::new() }
+    }
+
+    #[test]
+    fn what_it_costs_to_keep_to_a_log_is_counted_before_it_is_built() {
+        let mut prng = Prng::stream(1, "support");
+        for actions in [2usize, 3, 5, 17, 64, 65, 200, 1_024] {
+            for cells in [1, 2, 7, CELLS_MAX] {
+                for missing in [0, 5, 50, 95] {
+                    let found = drawn(&mut prng, actions, cells, missing);
+                    let code = action_bits(actions as u16);
+                    let mut builder = Builder::new(FEATURES + code);
+                    let action: Vec<Signal> =
+                        (0..code).map(|place| builder.input(FEATURES + place)).collect();
+                    let fallbacks: Vec<u16> = (0..cells).map(|_| prng.below(actions as u64) as u16).collect();
+                    let kept = found.build(&mut builder, &action, &fallbacks, &|cut| cut.feature);
+                    let (gates, cost) = (builder.gate_count(), found.cost());
+                    assert!(gates <= cost, "{actions} {cells} {missing}: {gates} gates cost {cost}");
+                    if missing == 0 {
+                        assert_eq!((kept, cost), (action, 0), "nothing is missing");
+                    }
+                    // What is counted is taken from what a vote may cost: twice as much would be too much.
+                    if (actions, cells, missing) == (64, CELLS_MAX, 50) {
+                        assert!(cost < 2 * gates, "{gates} gates cost {cost}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn in_place_of_what_was_never_done_comes_what_gains_most_among_the_rest() {
+        let cut = Cut { feature: 0, test: Test::Set };
+        let found = Support {
+            root: Node::Split(cut, Box::new(Node::Cell(0)), Box::new(Node::Cell(1))),
+            never: vec![vec![false; 3], vec![false, true, false]],
+            of: vec![0, 0, 1, 1, 1],
+        };
+        // By row and action; action 1 gains most everywhere.
+        let gains = [[1, 5, 0], [0, 5, 4], [3, 9, 1], [0, 9, 4], [1, 9, 0]];
+        let gain = |row: u32, action: u16| gains[row as usize][usize::from(action)];
+        assert_eq!(found.fallbacks(&[0, 1, 2, 3, 4], &gain), [1, 2], "4 and 5 in the second cell");
+        assert_eq!(found.fallbacks(&[0, 1, 2, 4], &gain), [1, 0], "4 and 1 without one of its rows");
+        assert_eq!(found.fallbacks(&[], &gain), [0, 0], "of equals the first");
+        assert_eq!((found.kept(0, 1, &[1, 2]), found.kept(2, 1, &[1, 2])), (1, 2));
+        assert_eq!((found.kept(2, 0, &[1, 2]), found.kept(2, 7, &[1, 2])), (0, 2), "no log knows action 7");
+        assert_eq!((found.bars(0), found.bars(1)), (false, true));
+    }
+
+    #[test]
+    fn an_action_is_found_among_few_and_among_many() {
+        const ACTIONS: usize = 5;
+        for pattern in 0..1u32 << ACTIONS {
+            for mark in [false, true] {
+                let marks: Vec<bool> = (0..ACTIONS).map(|action| pattern >> action & 1 == 1).collect();
+                let mut builder = Builder::new(3);
+                let code: Vec<Signal> = (0..3).map(|place| builder.input(place)).collect();
+                let found = is_among(&mut builder, &code, &marks, mark);
+                // At most two of five are listed: two inverters aside three bits take two gates each, and one joins the two.
+                assert!(builder.gate_count() <= 3 + 2 * 2 + 1 + 1, "{marks:?} {mark}");
+                let policy = Policy::close(builder, 3, 2, &[found], &[]).unwrap();
+                let mut player = Player::new(&policy);
+                for (action, own) in marks.iter().enumerate() {
+                    player.begin();
+                    let said = player.act(&Bits([action as u64, 0, 0, 0])) == 1;
+                    assert_eq!(said, *own == mark, "{marks:?} {mark} {action}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_circuit_keeps_every_action_of_every_row_to_what_the_log_did() {
+        let mut prng = Prng::stream(2, "support");
+        let mut text = "x,c,b,a,r\n".to_string();
+        for _ in 0..3_000 {
+            let (x, word, bit) = (prng.below(10), ["u", "v", "w"][prng.below(3) as usize], prng.below(2));
+            // Action 2 is never taken above 5, action 0 never below with v, and action 1 never where only the bit is set.
+            let action = match prng.below(3) {
+                2 if 5 < x => prng.below(2),
+                0 if x <= 5 && word == "v" => 1 + prng.below(2),
+                1 if x <= 5 && word == "w" && bit == 1 => 2 * prng.below(2),
+                other => other,
+            };
+            let _ = writeln!(text, "{x},{word},{bit},{action},{}", prng.below(2));
+        }
+        let roles = Roles {
+            features: ["x", "c", "b"].map(str::to_string).to_vec(),
+            action: Some("a".to_string()),
+            reward: Some("r".to_string()),
+            ..Roles::default()
+        };
+        let log = Log::new(&Table::from_csv(&text).unwrap(), &roles, None).unwrap();
+        let every: Vec<u32> = (0..3_000).collect();
+        let support = Support::new(&log, &every);
+        assert!(
+            (0..3).all(|action| support.bars(action)),
+            "each of them is missing somewhere: {:?}",
+            support.cuts()
+        );
+        assert!(every.iter().all(|row| !support.is_never(*row, log.outcomes[*row as usize].action)));
+        let fallbacks = support.fallbacks(&every, &|row, action| i64::from(row) * i64::from(action) % 7);
+        let design = Design::of(&log, &support.cuts()).unwrap();
+        let bits = design.encoder.bits();
+        let mut builder = Builder::new(bits + 2);
+        let action = [builder.input(bits), builder.input(bits + 1)];
+        let kept = support.build(&mut builder, &action, &fallbacks, &|cut| design.bit_of(cut));
+        let policy = Policy::close(builder, bits + 2, 3, &kept, &[]).unwrap();
+        let mut player = Player::new(&policy);
+        let mut replaced = 0;
+        for row in every {
+            for action in 0..3u16 {
+                let mut seen = design.rows[row as usize];
+                seen.set_field(bits, 2, u64::from(action));
+                player.begin();
+                let want = support.kept(row, action, &fallbacks);
+                assert_eq!(player.act(&seen), want, "row {row}, action {action}");
+                assert!(!support.is_never(row, want), "row {row}: the log never took {want}");
+                replaced += u32::from(want != action);
+            }
+        }
+        // Four rows of ten lack action 2, two of ten action 0, and one of ten action 1.
+        assert!((1_800..2_400).contains(&replaced), "{replaced}");
+    }
 }

@@ -86,10 +86,17 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
     let mut prng = Prng::stream(17, "coverage");
     let mut covered = [0u64; 3];
     let mut ratios: [Vec<i64>; 3] = [Vec::new(), Vec::new(), Vec::new()];
-    for _ in 0..LOGS {
+    let (mut judged, mut withheld) = (0, 0);
+    while judged < LOGS {
         let truth = Truth::new(&mut prng);
         let (log, chosen) = truth.log(&mut prng);
         let (estimate, warnings) = evaluate(&log, &chosen, &Options::default()).unwrap();
+        // The logger takes every action everywhere, so that each of these is withheld by chance; no interval is told of it.
+        if !estimate.is_supported() {
+            withheld += 1;
+            continue;
+        }
+        judged += 1;
         assert!(warnings.len() <= 1, "{warnings:?}");
         let value = truth.value();
         let all: [Interval; 3] = [estimate.ips, estimate.snips, estimate.dr.unwrap()];
@@ -99,6 +106,9 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
             ratios[place].push(interval.normal_width.to_raw() / 1_000 * 1_000 / width.max(1));
         }
     }
+    // About one in a thousand is asked for. Twelve would be withheld here if an action counted as never taken that is missing where
+    // it would have come up ten times.
+    assert!(withheld * 100 < LOGS, "{withheld} values are withheld");
     println!(
         "| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n|---|---|---|"
     );

@@ -159,3 +159,89 @@ fn an_episode_in_which_the_log_never_did_what_the_policy_does_supports_no_value(
     let (estimate, warnings) = episodes::evaluate(&log, &never, &rows, &Options::default()).unwrap();
     assert_eq!((estimate.missing(), estimate.beyond), (None, 0), "{warnings:?}");
 }
+
+/// A log without propensities, whose logger looks at both features: it takes action 1 with 15 or 30 chances of a hundred where x is
+/// below 5 and with 50 or 70 elsewhere, by the word, and action 2 with 20 everywhere. Action 1 pays below 5, action 2 elsewhere.
+fn unsaid(seed: u64) -> Log {
+    let mut prng = Prng::stream(seed, "logs/unsaid");
+    let mut text = "x,d,a,r\n".to_string();
+    for _ in 0..4_000 {
+        let (x, second) = (prng.below(10), prng.below(2));
+        let one = [[15, 30], [50, 70]][usize::from(5 <= x)][second as usize];
+        let action = match prng.below(100) {
+            drawn if drawn < 20 => 2,
+            drawn if drawn < 20 + one => 1,
+            _ => 0,
+        };
+        let best = if x < 5 { 1 } else { 2 };
+        let pays = prng.below(100) < if action == best { 70 } else { 30 };
+        let _ = writeln!(text, "{x},{},{action},{}", ["u", "v"][second as usize], u8::from(pays));
+    }
+    let roles = Roles { features: vec!["x".to_string(), "d".to_string()], ..roles(false, false) };
+    Log::new(&Table::from_csv(&text).unwrap(), &roles, None).unwrap()
+}
+
+#[test]
+fn a_log_without_propensities_whose_logger_looks_at_features_supports_what_is_learned_from_it() {
+    for seed in 0..4 {
+        let log = unsaid(seed);
+        let learned = learn(&log, &Options::default(), &mut |_| {}).unwrap();
+        assert_eq!(learned.verdict, Verdict::Supported, "{} {:?}", learned.words, learned.gain);
+        assert!(learned.warnings.iter().any(|warning| warning.contains("they are modelled")));
+        let estimate = learned.estimate.unwrap();
+        assert_eq!((estimate.missing(), estimate.beyond), (None, 0), "seed {seed}: {:?}", estimate.weight);
+        let mut player = Player::new(&learned.policy);
+        let mut act = |row: &Vec<Value>| {
+            player.begin();
+            player.act(&learned.encoder.encode_values(row))
+        };
+        let chosen: Vec<u16> = log.rows.iter().map(&mut act).collect();
+        let best = |row: &[Value]| if x(row) < 5 { 1 } else { 2 };
+        let right = log.rows.iter().zip(&chosen).filter(|(row, action)| best(row) == **action).count();
+        assert!(3_800 < right, "seed {seed}: {right} of 4000, {}", learned.words);
+        // The same policy judged by the whole log, and one that always does what the logger does rarely.
+        for (chosen, hundredths) in [(chosen, 70), (vec![2; log.rows.len()], 50)] {
+            let (estimate, warnings) = evaluate(&log, &chosen, &Options::default()).unwrap();
+            assert_eq!((estimate.missing(), estimate.beyond), (None, 0), "seed {seed}: {warnings:?}");
+            let (truth, slack) = (Fixed::from_ratio(hundredths, 100), Fixed::from_ratio(5, 100));
+            let told = estimate.dr.unwrap();
+            let (low, high) = (told.low.minus(slack), told.high.plus(slack));
+            assert!(low < truth && truth < high, "seed {seed}: {told:?}");
+        }
+    }
+    // The control: chances that the log says and that are wrong support nothing.
+    let mut wrong = unsaid(1);
+    wrong.outcomes.iter_mut().for_each(|outcome| outcome.propensity = Some(Fixed::from_ratio(3, 4)));
+    let learned = learn(&wrong, &Options::default(), &mut |_| {}).unwrap();
+    assert_eq!(learned.verdict, Verdict::NotSupported, "{} {:?}", learned.words, learned.gain);
+    assert_eq!(learned.estimate.unwrap().missing(), Some(Missing::Weights));
+}
+
+/// A log without propensities, whose logger takes one action of three with 60 chances of a hundred: which, is a matter of both
+/// features together.
+fn joint(seed: u64) -> Log {
+    let mut prng = Prng::stream(seed, "logs/joint");
+    let mut text = "x,d,a,r\n".to_string();
+    for _ in 0..3_000 {
+        let (x, second) = (prng.below(24), prng.below(2));
+        let usual = if (8..18).contains(&x) { 1 + second } else { 2 * (1 - second) };
+        let action = if prng.below(10) < 6 { usual } else { (usual + 1 + prng.below(2)) % 3 };
+        let pays = prng.below(100) < if action == 1 { 60 } else { 20 };
+        let _ = writeln!(text, "{x},{},{action},{}", ["u", "v"][second as usize], u8::from(pays));
+    }
+    let roles = Roles { features: vec!["x".to_string(), "d".to_string()], ..roles(false, false) };
+    Log::new(&Table::from_csv(&text).unwrap(), &roles, None).unwrap()
+}
+
+#[test]
+fn a_logger_that_looks_at_two_features_together_is_modelled_well_enough_to_support_what_is_learned() {
+    for seed in 0..4 {
+        let learned = learn(&joint(seed), &Options::default(), &mut |_| {}).unwrap();
+        assert_eq!(learned.verdict, Verdict::Supported, "{} {:?}", learned.words, learned.gain);
+        let estimate = learned.estimate.unwrap();
+        assert_eq!(estimate.missing(), None, "seed {seed}: {:?}", estimate.weight);
+        let (truth, told) = (Fixed::from_ratio(60, 100), estimate.dr.unwrap());
+        let slack = Fixed::from_ratio(3, 100);
+        assert!(told.low.minus(slack) < truth && truth < told.high.plus(slack), "seed {seed}: {told:?}");
+    }
+}

@@ -73,29 +73,34 @@ impl PayoffScale {
         outcome.bad && !self.covers_bad
     }
 
-    /// Makes the ranges cover BAD steps; how losses of steps and of episodes from before are brought onto them.
+    /// Makes the ranges cover BAD steps; how losses of steps and of episodes from before are brought onto them. Penalties lower
+    /// the low end alone.
     pub fn widen(&mut self) -> (Widening, Widening) {
         let before = self.spans();
         self.covers_bad = true;
         self.fit();
         let after = self.spans();
         // Returns are halved before they are compared: a range may lose a unit to that, and is never narrower than before.
-        let widening = |from: u64, to: u64| Widening::new(from, to.max(from));
+        let widening = |from: u64, to: u64| Widening::new(from, to.max(from), 0);
         (widening(before.0, after.0), widening(before.1, after.1))
     }
 
-    /// Makes the ranges hold those of a world that has paid more or less than it had said; how losses from before are brought
-    /// onto them.
-    pub fn cover(&mut self, shape: &Shape) -> (Widening, Widening) {
-        let before = self.spans();
+    /// Makes the ranges hold those of a world that has paid more or less than it had said; how losses of steps and of episodes
+    /// from before are brought onto them, where their range has changed.
+    pub fn cover(&mut self, shape: &Shape) -> (Option<Widening>, Option<Widening>) {
+        let before = self.clone();
         self.reward.0 = self.reward.0.min(i64::from(shape.reward_min));
         self.reward.1 = self.reward.1.max(i64::from(shape.reward_max));
         self.episode_return.0 = self.episode_return.0.min(shape.return_min);
         self.episode_return.1 = self.episode_return.1.max(shape.return_max);
         self.fit();
-        let after = self.spans();
-        let widening = |from: u64, to: u64| Widening::new(from, to.max(from));
-        (widening(before.0, after.0), widening(before.1, after.1))
+        let (from, to) = (before.spans().1, self.spans().1);
+        let high = |scale: &PayoffScale| i128::from(scale.episode_range.parts().1) << scale.episode_shift;
+        let step = before.step_range.widening_to(&self.step_range);
+        let episode = Widening::new(from, to.max(from), high(self) - high(&before));
+        let (ranges, known) = (self.ranges(), before.ranges());
+        let is_same_episode = (ranges.1, ranges.2) == (known.1, known.2);
+        ((ranges.0 != known.0).then_some(step), (!is_same_episode).then_some(episode))
     }
 
     /// How many units the ranges of steps and of episodes are wide.
@@ -168,6 +173,49 @@ mod tests {
         // The range is now -1000 to 1000.
         let four = [(1_000, false), (0, false), (1_000, true), (0, true)].map(|(r, b)| loss(&scale, r, b));
         assert_eq!(four, [0, 1 << 31, 1 << 31, 1 << 32]);
+    }
+
+    #[test]
+    fn losses_from_before_are_where_the_same_payoffs_are_on_a_wider_range() {
+        let wider = |reward: (i32, i32), total: (i64, i64)| Shape {
+            reward_min: reward.0,
+            reward_max: reward.1,
+            return_min: total.0,
+            return_max: total.1,
+            ..shape()
+        };
+        let ranges = [
+            ((-3_000, 1_000), (-9_000, 4_000)),
+            ((0, 5_000), (0, 1 << 33)),
+            ((-500, 1_500), (-(1 << 33), 7_000)),
+        ];
+        for (covers_bad, (reward, total)) in
+            [false, true].into_iter().flat_map(|bad| ranges.map(|to| (bad, to)))
+        {
+            let mut scale = PayoffScale::new(&GenesisConfig::default(), &shape());
+            if covers_bad {
+                scale.widen();
+            }
+            let before = scale.clone();
+            let (step, episode) = scale.cover(&wider(reward, total));
+            for payoff in [0, 1, 250, 999, 1_000] {
+                let (old, new) = (
+                    before.step_loss(&outcome(payoff, false), 0),
+                    scale.step_loss(&outcome(payoff, false), 0),
+                );
+                let moved = step.unwrap().apply(old.to_raw(), Loss::ONE.to_raw());
+                assert!(moved.abs_diff(new.to_raw()) <= 4, "{payoff} {reward:?}");
+                let (old, new) =
+                    (before.episode_loss(4 * i64::from(payoff)), scale.episode_loss(4 * i64::from(payoff)));
+                let moved = episode.unwrap().apply(old.to_raw(), Loss::ONE.to_raw());
+                // Sums are halved until their range fits, rounded down to a unit of what is left.
+                let (_, range, shift) = scale.ranges();
+                let (low, high, _) = range.parts();
+                let unit = if shift == 0 { 0 } else { Loss::ONE.to_raw() / (high - low) as u64 };
+                assert!(moved.abs_diff(new.to_raw()) <= 4 + unit, "{payoff} {total:?}");
+            }
+            assert_eq!(scale.cover(&wider(reward, total)), (None, None));
+        }
     }
 
     #[test]

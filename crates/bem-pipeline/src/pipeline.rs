@@ -57,9 +57,9 @@ pub struct Plan {
     pub compares: bool,
     /// Whether mixed learning goes on when all domains are done.
     pub endless: bool,
-    /// The configuration of every machine but the main one.
+    /// The configuration of every specialist.
     pub parameters: Arc<GenesisConfig>,
-    /// The main machine's, which has room for more experts besides.
+    /// That of the main machine, which has room for more experts besides, and of those who learn from scratch beside it.
     pub main: Arc<GenesisConfig>,
 }
 
@@ -211,7 +211,7 @@ impl Pipeline {
         Ok(())
     }
 
-    pub(crate) fn config(&self, stages: usize, families: Vec<String>) -> ClimbConfig {
+    fn config(&self, stages: usize, families: Vec<String>) -> ClimbConfig {
         let Plan { seed, unit_steps, .. } = self.plan;
         ClimbConfig { seed, stages, unit_steps, families, parameters: Arc::clone(&self.plan.parameters) }
     }

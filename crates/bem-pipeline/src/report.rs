@@ -210,7 +210,7 @@ fn alone_of(tries: &[Climbed]) -> Alone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Phase, Plan};
+    use crate::pipeline::{Phase, Plan, Who};
     use bem_engine::climb::Worked;
     use bem_engine::world_file::WorldFile;
     use bem_engine::worlds::{Catalog, Worlds};
@@ -251,6 +251,16 @@ mod tests {
             pipeline.take(&jobs, &results).unwrap();
         }
         pipeline
+    }
+
+    #[test]
+    fn who_is_there_to_be_compared_with_has_the_main_machines_configuration() {
+        let pipeline = learned();
+        let parameters = |who| Arc::clone(&pipeline.climb(who).config().parameters);
+        let main = parameters(Who::Main(0));
+        assert_eq!(parameters(Who::Scratch(0)), main);
+        // Control: a specialist has less room.
+        assert!(parameters(Who::Specialist(0)).experts_max < main.experts_max);
     }
 
     #[test]

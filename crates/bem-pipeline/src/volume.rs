@@ -80,7 +80,9 @@ impl Pipeline {
             let alone = tasks.iter().map(|task| vec![task.clone()]).collect();
             let volume = &self.volumes[self.volumes.len() - 1];
             let file = hash(&scratch_file(volume));
-            self.scratch.push(Climb::with_rungs(self.config(2, tasks), alone)?.with_files(vec![file]));
+            // The main machine's configuration, so that only what it begins with differs.
+            let config = self.main_config(tasks);
+            self.scratch.push(Climb::with_rungs(config, alone)?.with_files(vec![file]));
         }
         Ok(())
     }

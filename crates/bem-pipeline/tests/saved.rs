@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its pipeline has failed")]
 
-use bem_engine::climb::{UnitResult, Worked};
-use bem_engine::world_file::WorldFile;
-use bem_engine::worlds::{Catalog, Worlds};
+mod kit;
+
+use bem_engine::climb::UnitResult;
 use bem_machine::config::{GenesisConfig, SchedulerKind};
-use bem_pipeline::pipeline::{Job, Phase, Pipeline, Plan};
+use bem_pipeline::pipeline::{Phase, Pipeline, Plan};
+use kit::work;
 use std::sync::Arc;
 
 /// A configuration in which Algorithm D gives out the time.
@@ -28,19 +29,6 @@ fn plan() -> Plan {
         endless: true,
         parameters: Arc::new(GenesisConfig::default()),
         main: Arc::new(linear()),
-    }
-}
-
-fn work(pipeline: &Pipeline, job: &Job) -> UnitResult {
-    let order = pipeline.order(job);
-    let file = order.files.first().map(|file| WorldFile::from_bytes(file).unwrap());
-    let worlds: Box<dyn Worlds> = match file {
-        Some(WorldFile::Distilled(distilled)) => Box::new(distilled),
-        _ => Box::new(Catalog),
-    };
-    match order.assignment.go_on_in(worlds.as_ref(), None, &mut || true).unwrap() {
-        Worked::Done(result) => *result,
-        Worked::PutAway(_) => unreachable!("nobody asks it to stop"),
     }
 }
 

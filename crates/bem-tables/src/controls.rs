@@ -71,7 +71,8 @@ const ABLATIONS: [Ablation; 3] = [
     },
 ];
 
-/// Holds and counted plans of a run whose rewards are coins, for each decade of its steps.
+/// Holds and counted plans of a run whose rewards are coins, for each decade of its steps: no test has let them in, so that alpha
+/// does not bound them, and they have this limit of their own.
 const UNTESTED_A_DECADE_MAX: f64 = 4.0;
 /// A task that needs what is switched off stays below this score.
 const MISSED: f64 = 0.9;
@@ -188,7 +189,7 @@ impl Coins {
     fn words(&self) -> String {
         format!(
             "{} runs: {} on rollouts of {} trials, {} on the log, alpha at most {:.1}; {} holds, {} counted plans, at most {:.1} a \
-             run and decade of steps",
+             run and decade of steps, where {UNTESTED_A_DECADE_MAX:.1} are allowed because no test bounds them",
             self.runs,
             self.measured(),
             self.trials,

@@ -110,6 +110,18 @@ impl Losses {
         count.checked_sub(1).map_or_else(Lost::default, |last| self.points[last])
     }
 
+    /// The step from which on the score over everything so far stays at least this; none if it is below at the end. Best play is
+    /// worth so much more than random play.
+    pub fn steady_from(&self, least: f64, worth: f64) -> Option<u64> {
+        let score = |lost: &Lost| lost.score_since(&Lost::default(), worth);
+        let is_below = |lost: &Lost| score(lost).is_none_or(|score| score < least);
+        if is_below(&self.now) {
+            return None;
+        }
+        let first = self.points.iter().rposition(is_below).map_or(0, |place| place + 1);
+        Some(self.points.get(first).unwrap_or(&self.now).steps)
+    }
+
     /// Steps that best play has taken.
     pub fn best_steps(&self) -> u64 {
         self.best_steps

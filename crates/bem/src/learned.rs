@@ -3,7 +3,7 @@
 //! Clauses: LOG-4, GLE-9.
 
 use crate::cli::ledger_directory;
-use crate::cli::run::evaluations;
+use crate::cli::run::evaluations::{self, Kept};
 use crate::cli::snapshot::{files_in, newest_climb};
 use crate::files;
 use crate::kept_world::{encoder_of, kept_files, worlds_from};
@@ -129,8 +129,8 @@ pub fn open(source: &Path, expert: Option<&str>) -> Result<Found> {
         };
         check_newest(source, &snapshot)?;
         let files = || kept_files(source, climb.files());
-        let measured = |climbed: &Climbed| evaluations::read(source, climbed)?.measured;
-        return choose(&climb, expert, &files, &measured).with_context(|| source.display().to_string());
+        let kept = |climbed: &Climbed| evaluations::read(source, climbed);
+        return choose(&climb, expert, &files, &kept).with_context(|| source.display().to_string());
     }
     let bytes = files::read_bytes(source)?;
     let name = || source.display().to_string();
@@ -179,7 +179,7 @@ fn choose(
     climb: &Climb,
     expert: Option<&str>,
     files: &dyn Fn() -> Result<Vec<Vec<u8>>>,
-    measured: &dyn Fn(&Climbed) -> Option<Measured>,
+    kept: &dyn Fn(&Climbed) -> Option<Kept>,
 ) -> Result<Found> {
     let experts = experts(climb);
     let name_of = |(track, climbed): &(&Track, &Climbed)| format!("{}/{}", track.family, climbed.stage);
@@ -210,7 +210,9 @@ fn choose(
     let files = files()?;
     let names = encoder_of(&files);
     let world = worlds_from(files)?.open(&climbed.task, climb.config().seed)?;
-    let learned = learned(climb, climbed, name, &world, measured(climbed));
+    let (measured, before) = kept(climbed).map_or((None, None), |kept| (kept.measured, kept.before.told()));
+    let mut learned = learned(climb, climbed, name, &world, measured);
+    learned.provenance.extend(before);
     Ok(Found::One(Box::new(Learned { names, ..learned })))
 }
 

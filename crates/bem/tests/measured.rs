@@ -377,3 +377,35 @@ fn a_game_that_nobody_wants_evaluated_has_no_score_and_learns_the_same() {
     }
     assert!(!said.contains("0.99 not reached") && !said.contains("what helps"), "{said}");
 }
+
+#[test]
+fn what_the_model_cannot_represent_is_said_with_the_result() {
+    // The first action sets a bit that is not shown; the second step looks the same and pays for action 0 if it is set.
+    let script = r#"
+import json, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"hello": 1, "obs_bits": 1, "actions": 2, "horizon": 2, "reward_range": [0, 1000], "return_range": [0, 1000]})
+for line in sys.stdin:
+    message = json.loads(line)
+    if "reset" in message:
+        first = None
+        say({"obs": "0"})
+    elif first is None:
+        first = message["act"]
+        say({"obs": "0", "reward": 0, "done": False})
+    else:
+        say({"obs": "0", "reward": 1000 if first == 1 and message["act"] == 0 else 0, "done": True})
+"#;
+    let folder = folder();
+    std::fs::write(folder.path().join("world.py"), script).expect("a file");
+    std::fs::write(folder.path().join("plain.toml"), "synthesis = false\nmemory_structures = false\n")
+        .expect("a file");
+    let words = ["solve", "--env-cmd", "python3 world.py", "--config", "plain.toml", "--budget", "3000"];
+    let words = [&words[..], &["--online", "--eval-episodes", "0"]].concat();
+    let said = text(&bem(folder.path(), &words).stdout);
+    let line = said.lines().find(|line| line.trim_start().starts_with("unexplained"));
+    let line = line.unwrap_or_else(|| panic!("nothing is unexplained: {said}"));
+    assert!(line.contains("earned 0.") && line.contains("less a step than was predicted"), "{line}");
+    let short = &json(&bem(folder.path(), &[&words[..], &["--json"]].concat()))["shortfall"];
+    assert!(1.0 <= number(&short["contexts"]) && 0.1 <= number(&short["mean"]), "{short}");
+}

@@ -1,5 +1,6 @@
 //! Data of one's own from outside: named features, logs and tables, forbidden actions, a warm start. Clauses: GLE-9, LOG-5.
 
+use bem_base::prng::Prng;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -122,6 +123,83 @@ fn a_log_that_shows_nothing_is_said_to_show_nothing() {
         words.contains("nothing is supported: the log does not show that the circuit is better"),
         "{said}"
     );
+}
+
+/// A log whose logger takes one of three actions, each as often as the others; the last, which pays twice what the others do, only
+/// where x is at most so much. It says these chances, or the one that is given.
+fn tried(seed: u64, most: u64, said: Option<&str>) -> String {
+    let mut prng = Prng::stream(seed, "own data/tried");
+    let mut log = "x,shown,click,chance\n".to_string();
+    for _ in 0..3_000 {
+        let x = prng.below(10);
+        let (action, chance) = if x <= most { (prng.below(3), "0.333333") } else { (prng.below(2), "0.5") };
+        let click = prng.below(10) < if action == 2 { 8 } else { 4 };
+        let _ = writeln!(log, "{x},{action},{},{}", u8::from(click), said.unwrap_or(chance));
+    }
+    log
+}
+
+/// What a command with exit code 1 prints, in one line.
+fn answered_no(folder: &Path, arguments: &[&str]) -> String {
+    let output = bem(folder, arguments);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_value_is_withheld_where_the_log_does_not_say_what_the_policy_would_earn() {
+    let folder = folder();
+    let folder = folder.path();
+    for (name, log) in [
+        ("all.csv", tried(1, 9, None)),
+        ("later.csv", tried(2, 9, None)),
+        ("holed.csv", tried(3, 5, None)),
+        ("false.csv", tried(4, 9, Some("0.9"))),
+    ] {
+        save(folder, name, &log);
+    }
+    let learned = json(folder, &[&["learn", "all.csv", "--out", "ads.policy"], &ROLES[..]].concat(), 0);
+    assert_eq!(
+        (&learned["supported"], &learned["estimate"]["beyond"]),
+        (&Value::from(true), &Value::from(0))
+    );
+    // The last action everywhere, judged by a log that took it everywhere, and by one that never took it above 5.
+    let on = |log| [&["evaluate", "ads.policy", "--log", log], &ROLES[..]].concat();
+    let judged = json(folder, &on("later.csv"), 0);
+    assert_eq!((&judged["supported"], &judged["beyond"]), (&Value::from(true), &Value::from(0)), "{judged}");
+    let mean = judged["ips"]["mean"].as_f64().unwrap_or(0.0);
+    assert!((0.7..0.9).contains(&mean), "it pays 0.8: {judged}");
+    let judged = json(folder, &on("holed.csv"), 1);
+    assert_eq!(judged["supported"], false, "{judged}");
+    let beyond = judged["beyond"].as_u64().unwrap_or(0);
+    assert!((900..1_400).contains(&beyond), "four rows of ten have x above 5: {judged}");
+    for name in ["ips", "snips", "dr", "gain"] {
+        assert!(judged[name].is_null() && judged.get(name).is_some(), "{name}: {judged}");
+    }
+    assert!(judged["logged"]["mean"].is_number(), "what the log earned is known: {judged}");
+    let said = answered_no(folder, &on("holed.csv"));
+    assert_eq!(said.matches("withheld: the policy does what the log never did").count(), 4, "{said}");
+    assert!(said.contains("in such cases; what that brings is unknown"), "{said}");
+    // What is learned from such a log stays where it took its actions.
+    let learned = json(folder, &[&["learn", "holed.csv"], &ROLES[..]].concat(), 0);
+    assert_eq!(
+        (&learned["supported"], &learned["estimate"]["beyond"]),
+        (&Value::from(true), &Value::from(0))
+    );
+    // Chances that are wrong say of no policy what it would earn.
+    let learn = [&["learn", "false.csv", "--out", "no.policy"], &ROLES[..]].concat();
+    let learned = json(folder, &learn, 1);
+    assert_eq!(learned["supported"], false, "{learned}");
+    for (object, name) in [(&learned, "value"), (&learned, "gain"), (&learned["estimate"], "dr")] {
+        assert!(object[name].is_null() && object.get(name).is_some(), "{name}: {learned}");
+    }
+    let said = answered_no(folder, &learn);
+    assert!(said.contains("withheld: the weights' mean is not one"), "{said}");
+    assert!(
+        said.contains("nothing is supported: the log does not say what this circuit would earn"),
+        "{said}"
+    );
+    assert!(said.contains("nothing is written to no.policy") && !folder.join("no.policy").exists(), "{said}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn numbers_out_of_range_and_unknown_names_say_what_is_allowed() {
         (&["exec", "x", "--steps", "-1"], whole),
         (&["curriculum", "run", "--seeds", "one"], whole),
         (&["curriculum", "render", "--arm", "left"], "it must be one of emergent, forced_low"),
-        (&["prove"], "a word is missing: one of sat, check, equiv"),
+        (&["prove"], "a word is missing: one of sat, check, holds, equiv"),
     ];
     for (arguments, wanted) in cases {
         let line = refusal(folder.path(), arguments);

@@ -12,6 +12,7 @@ mod estimates;
 mod findings;
 mod images;
 mod mutations;
+mod null;
 mod pipeline;
 mod problems;
 mod real_run;
@@ -23,7 +24,7 @@ mod twins;
 mod workload;
 mod worlds;
 
-use crate::{build, built_bem, ladder, output, python, root, run, target};
+use crate::{build, ladder, output, python, root, run, target};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
@@ -154,8 +155,8 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "null",
-        about: "coin-flip rewards teach nothing, with pairs and without, what is switched off is missed: 24 runs x N of 20,000 steps of each; 480 at scale 20",
-        run: null,
+        about: "coin-flip rewards teach nothing, with pairs and without, what is switched off is missed: 24 runs x N of 20,000 steps of each; 480 at scale 20; docs/results/null.md",
+        run: null::null,
     },
     Part {
         name: "ladder",
@@ -254,16 +255,6 @@ fn people(scale: u64) -> Result<()> {
     let over_http =
         ["cargo", "test", "--release", "--workspace", "--test", "people_storm", "--", "--nocapture"];
     run("env", &[&set[..], &over_http[..]].concat())
-}
-
-/// Eight worlds whose rewards are coins, and ablations, in worlds that can be repeated and in such that cannot, where nothing is
-/// measured in pairs; `bem table --controls` judges them itself. Both are run, whatever the first one says.
-fn null(scale: u64) -> Result<()> {
-    let (bem, seeds) = (built_bem()?, (3 * scale).to_string());
-    let controls = ["table", "--controls", "--seeds", &seeds, "--budget", "20000"];
-    let paired = run(&bem, &controls);
-    let unpaired = run(&bem, &[&controls[..], &["--no-replay"]].concat());
-    paired.and(unpaired)
 }
 
 /// Runs one part, or all of them.

@@ -6,6 +6,7 @@
 //! Clauses: SCC-2, VM-13, VM-16; decisions D-18, D-34, D-41, D-61.
 
 use super::contexts::means::{moment, reward_range};
+use super::exploration::widening_of;
 use super::scouting::Trails;
 use super::{Event, Learner, Phase, Witness};
 use bem_base::encode::Writer;
@@ -324,14 +325,16 @@ impl Learner {
         Ok(Event::EpisodeEnded)
     }
 
-    /// The world has paid beyond the range that it had said: what is measured in parts of the range begins anew, and plain
-    /// actions are counted again from the log.
+    /// The world has paid beyond the range that it had said, and the machine is on the wider one: what else is measured in parts
+    /// of the range is brought onto it, too, and nothing is forgotten.
     fn cover(&mut self, shape: &Shape) {
         self.tally.widened += 1;
+        let before = self.shape.clone();
         self.shape.cover(shape);
-        self.standing.cover();
-        self.exploration.cover();
-        self.count_anew(true);
+        self.drift.rescale(reward_range(&before).widening_to(&reward_range(&self.shape)));
+        self.standing.cover(&before, &self.shape);
+        self.exploration.cover(&before, &self.shape);
+        self.workload.cover(widening_of(&before, &self.shape));
     }
 
     /// As many choices wait for their reward as can: the oldest is given up, and what it earned counts as nothing.

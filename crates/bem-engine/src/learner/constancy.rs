@@ -345,7 +345,7 @@ mod tests {
             alarms
         };
         let (rarer, always) = (alarms(true), alarms(false));
-        assert!(3 * rarer < always, "{rarer} of {always}");
+        assert!(2 * rarer < always, "{rarer} of {always}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::codec::{decode_list, encode_list};
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_learn::index::ArmStatistics;
+use bem_learn::loss::Widening;
 use std::collections::BTreeMap;
 
 /// Rewards of an action in a context before its mean is compared with.
@@ -124,6 +125,16 @@ impl Drift {
         self.alarms.retain(|earlier| earlier.bucket != bucket);
         self.alarms.push(alarm);
         true
+    }
+
+    /// Losses are measured on a wider range from now on: what exceeds a mean shrinks with them, and so does what is forgiven.
+    pub(super) fn rescale(&mut self, widening: Widening) {
+        for excess in self.followed.values_mut().flatten().flatten() {
+            excess.sum = widening.scale(excess.sum as u64) as i64;
+        }
+        for alarm in &mut self.alarms {
+            alarm.moved = Fixed::from_raw((widening.scale(alarm.moved.to_raw() as u64) as i64).max(1));
+        }
     }
 
     /// Takes the oldest alarm among so many contexts, if there is one.
@@ -243,6 +254,38 @@ mod tests {
         let false_alarms =
             (0..40).filter(|seed| first_alarm(*seed, true, &[(40, 200_000)]).is_some()).count();
         assert!(false_alarms <= 4, "{false_alarms} of 40 runs of 200,000 steps");
+    }
+
+    #[test]
+    fn a_wider_range_raises_no_alarm_and_hides_no_change() {
+        // Four times the range from the middle on, with the change a little later or never.
+        let alarm = |seed: u64, change: u64| {
+            let (mut drift, mut prng) = (Drift::default(), Prng::stream(seed, "drift"));
+            let mut arm = ArmStatistics { visits: 1, loss_sum: 1 << 31, loss_sq_sum: 1 << 30, prior: 0 };
+            let (widening, mut whole) = (Widening::new(1, 4, 3), (0, Fixed::ONE.to_raw()));
+            for step in 0..4_000 {
+                if step == 2_000 {
+                    let ones = u64::from(arm.visits) << 32;
+                    arm.loss_sq_sum = widening.apply_squares(arm.loss_sq_sum, arm.loss_sum, ones);
+                    arm.loss_sum = widening.apply(arm.loss_sum, ones);
+                    drift.rescale(widening);
+                    whole = (3 * (Fixed::ONE.to_raw() / 4), Fixed::ONE.to_raw());
+                }
+                let is_lost = prng.below(100) < if step < change { 40 } else { 70 };
+                let loss = if is_lost { whole.1 } else { whole.0 };
+                let range = Fixed::from_raw(whole.1 - whole.0);
+                if drift.observe((3, 1), 8, true, (loss, &arm, range), step) {
+                    return Some(step);
+                }
+                arm.visits += 1;
+                arm.loss_sum += loss as u64;
+                arm.loss_sq_sum += ((loss as u128 * loss as u128) >> 32) as u64;
+            }
+            None
+        };
+        let noticed = |seed: &u64| alarm(*seed, 2_050).is_some_and(|step| (2_051..2_400).contains(&step));
+        assert!(19 <= (0..20).filter(noticed).count());
+        assert!((0..20).filter(|seed| alarm(*seed, 4_000).is_some()).count() <= 1);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::Shape;
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
+use bem_learn::loss::Widening;
 use bem_machine::config::GenesisConfig;
 use bem_machine::turn::Turn;
 use bem_synth::experience::Episode;
@@ -100,6 +101,12 @@ impl Returns {
         }
     }
 
+    /// Returns are measured in parts of a wider range from now on, rounded down.
+    fn rescale(&mut self, widening: Widening) {
+        // At most 2^20 episodes, each at most 2^20 parts.
+        self.sum = widening.apply(self.sum as u64, (self.count * PARTS) as u64).into();
+    }
+
     fn encode(&self, writer: &mut Writer) {
         [self.count, self.sum].iter().for_each(|number| writer.u64(*number as u64));
     }
@@ -122,6 +129,13 @@ fn counted_actions(shape: &Shape) -> u64 {
 fn part_of(shape: &Shape, total: i64) -> i128 {
     let (low, high) = (i128::from(shape.return_min), i128::from(shape.return_max));
     (i128::from(total).clamp(low, high) - low) * PARTS / (high - low).max(1)
+}
+
+/// How parts of a range of returns, which count from its low end, become parts of one that holds it.
+pub(super) fn widening_of(before: &Shape, wider: &Shape) -> Widening {
+    let span = |shape: &Shape| shape.return_max.abs_diff(shape.return_min).max(1);
+    let offset = i128::from(before.return_min) - i128::from(wider.return_min);
+    Widening::new(span(before), span(wider), offset)
 }
 
 /// A hundredth of a span of returns, in parts of the range of returns.
@@ -291,10 +305,15 @@ impl Exploration {
         self.acting = Returns::default();
     }
 
-    /// The range of returns has become wider: what was measured in parts of it begins anew.
-    pub(super) fn cover(&mut self) {
-        self.acting = Returns::default();
-        (self.hoped, self.explorer, self.known, self.span) = (None, None, false, None);
+    /// The range of returns has become wider, from this one: what was measured in parts of it is brought onto the wider one. Where
+    /// more may be earned than was thought, the explorer plans anew, and what is left to be found is worked out with the next look.
+    pub(super) fn cover(&mut self, before: &Shape, shape: &Shape) {
+        let widening = widening_of(before, shape);
+        self.acting.rescale(widening);
+        self.hoped = self.hoped.map(|hoped| widening.apply(hoped as u64, PARTS as u64) as i64);
+        self.margin = margin_of(shape, self.span.unwrap_or(shape.return_max - shape.return_min));
+        self.known &= before.return_max == shape.return_max;
+        self.explorer.iter_mut().for_each(|explorer| explorer.cover(shape));
     }
 
     /// A gain was shown.
@@ -502,6 +521,36 @@ mod tests {
         assert!(quota < 10_000);
         exploration.note_gain();
         assert_eq!(exploration.quota(&shape, &config, 10_000), quota + 20_000);
+    }
+
+    #[test]
+    fn a_wider_range_leaves_what_was_earned_hoped_for_and_played() {
+        let before = shape(4);
+        let ranges = [(-3_000, 1_000), (0, 4_000), (-500, 1_500)];
+        for (return_min, return_max) in ranges {
+            let wider = Shape { return_min, return_max, ..before.clone() };
+            let (mut exploration, mut counted) = (Exploration::default(), Exploration::default());
+            for episode in 0..500 {
+                exploration.book(&before, episode % 3 == 0, 2 * episode);
+                counted.book(&wider, episode % 3 == 0, 2 * episode);
+            }
+            exploration.hope(&before, 800, Some(900));
+            counted.hope(&wider, 800, Some(900));
+            (exploration.known, exploration.explained) = (true, true);
+            exploration.note_gain();
+            exploration.cover(&before, &wider);
+            // Every return was rounded by a part.
+            assert_eq!(exploration.acting.count, counted.acting.count);
+            assert!(exploration.acting.sum.abs_diff(counted.acting.sum) <= 500);
+            assert!(exploration.hoped.unwrap().abs_diff(counted.hoped.unwrap()) <= 2);
+            assert_eq!((exploration.span, exploration.margin), (Some(800), counted.margin));
+            assert_eq!((exploration.explored, exploration.at_gain), (167, 167));
+            assert_eq!(exploration.known, return_max == 1_000);
+        }
+        // What was never booked stays nothing.
+        let mut blank = Exploration::default();
+        blank.cover(&before, &Shape { return_max: 9_000, ..before.clone() });
+        assert_eq!((blank.acting, blank.hoped), (Returns::default(), None));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::parameters;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::fixed::{FRACTION_BITS, Fixed};
 use bem_evolve::patch::PatchKind;
-use bem_learn::loss::Loss;
+use bem_learn::loss::{Loss, Widening};
 use bem_learn::schedule::{Activity, Scheduler, Situation};
 use bem_machine::config::GenesisConfig;
 
@@ -157,6 +157,12 @@ impl Workload {
         if self.returns.1 < RETURNS_MAX {
             self.returns = (self.returns.0 + share, self.returns.1 + 1);
         }
+    }
+
+    /// Returns are shares of a wider range from now on.
+    pub(super) fn cover(&mut self, widening: Widening) {
+        let (sum, count) = self.returns;
+        self.returns.0 = widening.apply(sum, u64::from(count) << FRACTION_BITS);
     }
 
     /// Ends the unit that ran: the scheduler learns what it has paid.

@@ -112,9 +112,11 @@ impl Standing {
         self.realised.book(total);
     }
 
-    /// Returns may be larger than the maximum that was declared: a streak at that one says nothing.
-    pub(super) fn cover(&mut self) {
-        self.streak = 0;
+    /// The range of returns has become wider. Where they may be larger than was declared, a streak at that maximum says nothing.
+    pub(super) fn cover(&mut self, before: &Shape, shape: &Shape) {
+        if before.return_max < shape.return_max {
+            self.streak = 0;
+        }
     }
 
     /// Other plain actions act from now on. Their patch is the latest, so that the one before it can no longer be taken back.
@@ -351,6 +353,16 @@ mod tests {
         assert!(!is_final(&after(vec![1_000; 399])));
         assert!(is_final(&after(vec![1_000; 400])));
         assert!(!is_final(&after(vec![1_000; 4_000].into_iter().chain([999]))));
+    }
+
+    #[test]
+    fn a_streak_counts_for_as_long_as_no_larger_return_is_known() {
+        let mut standing = after(vec![1_000; 400]);
+        standing.cover(&shape(), &Shape { return_min: -1_000, ..shape() });
+        assert!(is_final(&standing));
+        standing.cover(&shape(), &Shape { return_max: 2_000, ..shape() });
+        assert!(!is_final(&standing));
+        assert_eq!(standing.realised().mean(), Some(1_000));
     }
 
     #[test]

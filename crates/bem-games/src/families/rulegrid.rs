@@ -14,7 +14,8 @@ use crate::rulegrid::world::{ACTIONS, DoneCause, World};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::{Prng, mix};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The family `rulegrid`.
 pub struct RuleGrid;
@@ -23,11 +24,16 @@ pub struct RuleGrid;
 const MEASURED_TICKS: u64 = 1 << 17;
 const MEASURED_EPISODES_MIN: u64 = 1_000;
 /// Ticks of an episode at most.
-const STEPS_MAX: usize = 200;
+const STEPS_MAX: i64 = 200;
 
-/// Optimum and random play by band and length of an episode, once somebody has asked.
-static VALUES: [[OnceLock<Value>; 2 * STEPS_MAX]; DIFFICULTY_MAX + 1] =
-    [const { [const { OnceLock::new() }; 2 * STEPS_MAX] }; DIFFICULTY_MAX + 1];
+/// Resources of a grid at most.
+const RESOURCES_MAX: i64 = 24;
+
+/// What a value depends on: band, ticks of an episode, resources, and whether it is that of random play.
+type Measured = (usize, u32, u32, bool);
+
+/// Values of the reference and of random play, once somebody has asked.
+static VALUES: Mutex<BTreeMap<Measured, Arc<OnceLock<Value>>>> = Mutex::new(BTreeMap::new());
 
 impl Family for RuleGrid {
     fn name(&self) -> &'static str {
@@ -48,7 +54,12 @@ impl Family for RuleGrid {
             Parameter {
                 name: "steps",
                 about: "ticks of an episode",
-                range: Range::Number { min: 1, max: STEPS_MAX as i64, default: STEPS_MAX as i64 },
+                range: Range::Number { min: 1, max: STEPS_MAX, default: STEPS_MAX },
+            },
+            Parameter {
+                name: "resources",
+                about: "resources on the grid; 0: as many as the band has",
+                range: Range::Number { min: 0, max: RESOURCES_MAX, default: 0 },
             },
         ];
         PARAMETERS
@@ -58,6 +69,9 @@ impl Family for RuleGrid {
         let band = settings.number("band") as usize;
         let mut config = GridConfig::of_difficulty(band);
         config.steps = settings.number("steps") as u32;
+        if 0 < settings.number("resources") {
+            config.resources = settings.number("resources") as u32;
+        }
         config.check().map_err(|error| GameError::Impossible(error.to_string()))?;
         let (visit, completion) = config.waypoint_rewards;
         let reward_max = visit.max(completion) + config.resource_benefit;
@@ -92,9 +106,10 @@ fn world_seed(instance_seed: u64, seed: u64) -> u64 {
 
 impl Grid {
     /// Where the value of a policy is kept: that of the reference, or that of random play.
-    fn kept(&self, is_random: bool) -> &'static OnceLock<Value> {
-        let place = self.config.steps as usize - 1 + if is_random { STEPS_MAX } else { 0 };
-        &VALUES[self.band][place]
+    fn kept(&self, is_random: bool) -> Arc<OnceLock<Value>> {
+        let measured = (self.band, self.config.steps, self.config.resources, is_random);
+        let mut values = VALUES.lock().expect("nobody panics while the values are held");
+        Arc::clone(values.entry(measured).or_default())
     }
 
     /// Mean return and standard error of a policy, over episodes that no instance has for its own.

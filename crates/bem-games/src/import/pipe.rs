@@ -45,6 +45,8 @@ pub trait Transport {
 pub struct PipeWorld<T> {
     transport: T,
     shape: Shape,
+    /// The shape as the first line says it.
+    said: Shape,
     /// Features and rules over them, where the program names them.
     declared: Option<Declared>,
     /// What must never be done, in rising order.
@@ -286,6 +288,7 @@ impl<T: Transport> PipeWorld<T> {
         let (observation, values) = (Bits::ZERO, Vec::new());
         Ok(PipeWorld {
             transport,
+            said: shape.clone(),
             shape,
             declared,
             forbidden,
@@ -324,8 +327,14 @@ impl<T: Transport> PipeWorld<T> {
         self.declared.as_ref()
     }
 
-    /// Encodes the same features by other places from here on; false where they are not the same, or take other bits. What a bit
-    /// means changes, so that this comes before anybody learns. Decision D-317.
+    /// Forgets what was paid beyond the declared ranges, and the episode under way: whoever learns begins with what the first line
+    /// says, whatever was looked at before.
+    pub fn forget_looks(&mut self) {
+        (self.is_open, self.shape) = (false, self.said.clone());
+    }
+
+    /// Encodes the same features by other places from here on; false where they are not the same, take other bits, or lack a
+    /// threshold of a rule. What a bit means changes, so that this comes before anybody learns. Decision D-317.
     pub fn take_encoder(&mut self, encoder: &Encoder) -> bool {
         let Some(declared) = &self.declared else { return false };
         let features =

@@ -95,6 +95,29 @@ fn a_reset_keeps_priors_and_masks_and_forgets_the_rest() {
 }
 
 #[test]
+fn a_wider_range_moves_every_arm_alike_and_keeps_their_order() {
+    let mut bucket = Bucket::new(&PLAIN, 0b111);
+    for step in 0..3_000u64 {
+        let arm = (step % 3) as usize;
+        bucket.update(&PLAIN, arm, Loss::from_bit(step / 3 % 4 < arm as u64));
+    }
+    let before = bucket.clone();
+    // The high end rises by the width of the range: a loss of l is one of a half and l half.
+    bucket.rescale(&PLAIN, Widening::new(10, 20, 10));
+    for arm in 0..3 {
+        let (old, new) = (before.mean_loss(arm).to_raw(), bucket.mean_loss(arm).to_raw());
+        assert!((new - (1 << 31) - old / 2).abs() <= 2, "{old} {new}");
+        let spread = |bucket: &Bucket| {
+            let ArmStatistics { visits, loss_sum, loss_sq_sum, .. } = bucket.statistics(arm);
+            let (mean, square) = (loss_sum / u64::from(visits), loss_sq_sum / u64::from(visits));
+            square as i64 - ((u128::from(mean) * u128::from(mean)) >> 32) as i64
+        };
+        assert!((4 * spread(&bucket) - spread(&before)).abs() <= 32);
+    }
+    assert_eq!(bucket.selections_total(), before.selections_total());
+}
+
+#[test]
 fn an_alarm_resets_the_bucket_and_is_reported() {
     let parameters = Parameters::DEFAULT;
     let mut bucket = Bucket::new(&parameters, 0b1);
@@ -127,7 +150,7 @@ proptest::proptest! {
         let mut bucket = Bucket::new(&parameters, live);
         for _ in 0..steps {
             let arm = prng.below(ARMS_MAX as u64) as usize;
-            match prng.below(12) {
+            match prng.below(13) {
                 0 => bucket.admit(&parameters, arm),
                 1 => { let _ = bucket.retire(&parameters, arm); }
                 2 => bucket.adjust_prior(&parameters, arm, Fixed::from_raw(prng.between(-1 << 36, 1 << 36))),
@@ -139,6 +162,11 @@ proptest::proptest! {
                     let loss_sq_sum = prng.below(loss_sum + 1);
                     bucket.add_batch(arm, visits, loss_sum, loss_sq_sum);
                     bucket.refresh(&parameters);
+                }
+                6 => {
+                    let to = 1 + prng.below(1 << 40);
+                    let offset = prng.between(-1 << 40, 1 << 40);
+                    bucket.rescale(&parameters, Widening::new(1 + prng.below(to), to, offset.into()));
                 }
                 _ => { let chosen = bucket.choose(); bucket.update(&parameters, chosen, Loss::from_raw(prng.below((1 << 32) + 1))); }
             }

@@ -5,7 +5,7 @@
 //! rule, the plain statistics are kept, because structure, evaluation and reports read them.
 //! Clauses: VM-9, VM-10, VM-11, VM-12, VM-17, D-2, D-4, D-5, D-32.
 
-use super::{Family, STEP_BY_STEP};
+use super::{Family, STEP_BY_STEP, Statistics};
 use crate::config::{ChoiceRule, GenesisConfig};
 use bem_base::environment::{Outcome, Shape};
 use bem_base::fixed::Fixed;
@@ -131,12 +131,6 @@ impl Samplers {
             self.buckets.remove(bucket);
         }
     }
-
-    /// Losses of steps and of episodes are measured on wider ranges from now on.
-    pub(super) fn rescale(&mut self, step: Widening, episode: Widening) {
-        self.buckets.iter_mut().for_each(|sampler| sampler.rescale(step));
-        self.episode.iter_mut().for_each(|sampler| sampler.rescale(episode));
-    }
 }
 
 impl Family {
@@ -259,7 +253,7 @@ impl Family {
     #[cold]
     fn widen(&mut self) {
         let (step, episode) = self.statistics.payoff.widen();
-        self.rescale(step, episode);
+        self.rescale(Some(step), Some(episode));
     }
 
     /// The world has paid beyond its range: the family's becomes wider, and losses so far are brought onto it.
@@ -270,12 +264,17 @@ impl Family {
         self.rescale(step, episode);
     }
 
-    fn rescale(&mut self, step: Widening, episode: Widening) {
+    /// Losses of steps and of episodes are measured on wider ranges from now on, where these have changed.
+    fn rescale(&mut self, step: Option<Widening>, episode: Option<Widening>) {
         self.revision += 1;
-        self.statistics.samplers.rescale(step, episode);
-        self.statistics.episode.rescale(&self.parameters, episode);
-        for bucket in &mut self.statistics.buckets {
-            bucket.rescale(&self.parameters, step);
+        let Statistics { buckets, episode: of_episodes, samplers, .. } = &mut self.statistics;
+        if let Some(episode) = episode {
+            samplers.episode.iter_mut().for_each(|sampler| sampler.rescale(episode));
+            of_episodes.rescale(&self.parameters, episode);
+        }
+        if let Some(step) = step {
+            samplers.buckets.iter_mut().for_each(|sampler| sampler.rescale(step));
+            buckets.iter_mut().for_each(|bucket| bucket.rescale(&self.parameters, step));
         }
     }
 

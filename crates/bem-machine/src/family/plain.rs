@@ -8,11 +8,12 @@
 
 use super::Family;
 use super::choice::Draw;
+use super::world::reward_range;
 use bem_base::encode::{DecodeError, Reader, Writer};
 use bem_base::environment::{Bits, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
-use bem_learn::loss::Widening;
+use bem_learn::loss::Loss;
 use bem_learn::tsallis_inf::Chance;
 use bem_learn::wide_draw::{WideTsallisInf, softmax, softmax_chance};
 
@@ -161,19 +162,28 @@ impl Family {
         }
     }
 
-    /// The world has paid beyond its range, and this will be the wider one: sums of Tsallis-INF follow. What the index rests
-    /// on is counted again from the log by its owner.
+    /// The world has paid beyond its range, and this will be the wider one: what plain actions brought so far, what is imagined
+    /// of them because other tasks brought it, and sums of Tsallis-INF are brought onto it.
     pub(super) fn cover_plain(&mut self, shape: &Shape) {
-        if self.statistics.weighed.is_empty() {
+        if !self.is_world() {
             return;
         }
-        let span = |shape: &Shape| {
-            let (low, high) = (i64::from(shape.reward_min), i64::from(shape.reward_max));
-            high.max(low + 1).abs_diff(low)
-        };
+        let (before, blank) = (self.reward_range(), self.unknown_bucket());
         let mut wider = self.shape.clone();
         wider.cover(shape);
-        let widening = Widening::new(span(&self.shape), span(&wider));
+        let after = reward_range(&wider);
+        if after == before {
+            return;
+        }
+        let (widening, whole) = (before.widening_to(&after), Loss::ONE.to_raw());
+        for loss in &mut self.statistics.imagined {
+            *loss = Loss::from_raw(widening.apply(loss.to_raw(), whole));
+        }
+        let blanks = (&blank, &self.unknown_bucket());
+        let parameters = self.plain_parameters();
+        for statistics in &mut self.statistics.plain {
+            statistics.rescale(&parameters, widening, blanks);
+        }
         self.statistics.weighed.iter_mut().for_each(|weighed| weighed.rescale(widening));
     }
 

@@ -24,6 +24,12 @@ pub const SUSPECTS_MAX: usize = 4_096;
 /// One draw in so many does not leave them out.
 const SUSPECTS_ONE_IN: u64 = 8;
 
+/// The range that rewards of worlds of this shape are compared on.
+pub(super) fn reward_range(shape: &Shape) -> PayoffRange {
+    let (low, high) = (i64::from(shape.reward_min), i64::from(shape.reward_max));
+    PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span")
+}
+
 impl Family {
     /// A family that stands for a world of this shape: plain actions are held, and NOOP alone is in its pool.
     pub fn for_world(config: &GenesisConfig, shape: Shape) -> Result<Family, FamilyError> {
@@ -71,8 +77,7 @@ impl Family {
 
     /// The range of rewards that plain actions are compared on.
     pub fn reward_range(&self) -> PayoffRange {
-        let (low, high) = (i64::from(self.shape.reward_min), i64::from(self.shape.reward_max));
-        PayoffRange::new(low, high.max(low + 1)).expect("rewards of 32 bits lie within the span")
+        reward_range(&self.shape)
     }
 
     /// The parameters of the index over plain actions: changes are looked for by the owner.

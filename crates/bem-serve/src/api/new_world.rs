@@ -31,7 +31,8 @@ pub fn read_beside(body: &[u8], known: &WorldSpec) -> Result<WorldSpec, Failure>
     Ok(again.filter(|again| again == known).unwrap_or(spec))
 }
 
-/// The same with numbers cut as this encoder cuts them, where its features are the world's.
+/// The same with numbers cut as this encoder cuts them, where its features are the world's; refused where it lacks a threshold
+/// of the rules.
 fn read_over(body: &[u8], kept: Option<&Encoder>) -> Result<WorldSpec, Failure> {
     let mut fields = Fields::read(body)?;
     let name = Fields::must("name", fields.text("name")?)?;
@@ -127,7 +128,7 @@ fn read_declared(
     };
     let is_cut = |kept: &&Encoder| kept.columns().iter().map(|column| &column.feature).eq(&features);
     match kept.filter(is_cut) {
-        Some(kept) => Declared::new(kept.clone(), bad, forbid, actions).map_err(about(field)),
+        Some(kept) => Declared::over(kept.clone(), bad, forbid, actions).map_err(about(field)),
         None => Declared::of_world(&features, (&bad, &forbid), actions, horizon).map_err(about(field)),
     }
 }

@@ -4,7 +4,7 @@
 //! that it is no game, and what is asked of the kinds is not asked of it. The last change only raises actions that earned little
 //! until then. What is scored are chances, so that no luck of the draws is in it. Must not know learning. Clauses: VM-16, GLE-1.
 
-use super::Played;
+use super::{Played, STEADY_MIN};
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
 use bem_base::prng::Prng;
 
@@ -30,6 +30,13 @@ pub struct Changing {
     steps: u64,
     /// What was earned, what could have been and what random play earns, in percent: in the first half and in the second.
     sums: [[f64; 3]; 2],
+    /// The last step after which the score over everything so far was below what is asked to stay.
+    below: u64,
+}
+
+/// The score of what was earned, where so much could have been and random play earns so much.
+fn score([earned, best, random]: [f64; 3]) -> f64 {
+    (earned - random) / (best - random).max(1.0)
 }
 
 impl Changing {
@@ -53,15 +60,19 @@ impl Changing {
             let next = after(&chances[chances.len() - 1], is_last, &mut prng);
             chances.push(next);
         }
-        Changing { shape, prng, chances, seen: 0, taken: 0, steps, sums: [[0.0; 3]; 2] }
+        Changing { shape, prng, chances, seen: 0, taken: 0, steps, sums: [[0.0; 3]; 2], below: 0 }
     }
 
     /// What was played, in so many seconds.
     pub fn played(&self, seconds: f64) -> Played {
+        let steady = (self.below < self.taken).then_some(self.below + 1);
+        Played { score: score(self.whole()), last_half: Some(score(self.sums[1])), steady, seconds }
+    }
+
+    /// The sums of both halves.
+    fn whole(&self) -> [f64; 3] {
         let [first, second] = self.sums;
-        let whole = core::array::from_fn(|part| first[part] + second[part]);
-        let score = |[earned, best, random]: [f64; 3]| (earned - random) / (best - random).max(1.0);
-        Played { score: score(whole), last_half: Some(score(second)), seconds }
+        core::array::from_fn(|part| first[part] + second[part])
     }
 
     fn now(&self) -> &[u64] {
@@ -128,6 +139,9 @@ impl Environment for Changing {
             *sum += part;
         }
         self.taken += 1;
+        if score(self.whole()) < STEADY_MIN {
+            self.below = self.taken;
+        }
         Ok(Outcome { reward: 1_000 * i32::from(self.prng.below(100) < chance), done: true, bad: false })
     }
 }
@@ -167,6 +181,7 @@ mod tests {
         };
         let (knowing, stubborn) = (score(true), score(false));
         assert!((knowing.score - 1.0).abs() < 1e-9 && knowing.last_half == Some(knowing.score));
+        assert!(knowing.steady.is_some_and(|steps| steps < 10) && stubborn.steady.is_none());
         assert!(stubborn.score < 0.7, "{}", stubborn.score);
     }
 }

@@ -23,7 +23,7 @@ use bem_engine::parameters::check_world;
 use bem_engine::solve::{Lesson, teach_world};
 use bem_games::game::Game;
 use bem_games::generated::WorldKind;
-use bem_machine::config::GenesisConfig;
+use bem_machine::config::{ChoiceRule, GenesisConfig};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -62,13 +62,15 @@ impl Switched {
 const ALARMS: &str = "alarms";
 
 /// Everything that can be switched off, one after the other.
-const SWITCHES: [Switched; 8] = [
+const SWITCHES: [Switched; 9] = [
     Switched { name: "delayed credit", switch: |config| config.delayed_credit = false },
     Switched { name: "memory structures", switch: |config| config.memory_structures = false },
     Switched { name: "the quota of exploration", switch: |config| config.exploration_episodes = 0 },
     Switched { name: "the root of exploration", switch: |config| config.exploration_root = false },
     Switched { name: "plans of the explorer", switch: |config| config.exploration_plans = false },
     Switched { name: "hope by the counts", switch: |config| config.exploration_hope = false },
+    // Without it an index is the mean and the bonus on top: what is known least is chosen last.
+    Switched { name: "optimism of the index", switch: |config| config.choice_rule = ChoiceRule::AsPrinted },
     Switched { name: ALARMS, switch: |config| config.alarms = false },
     Switched { name: "synthesis", switch: |config| config.synthesis = false },
 ];
@@ -79,6 +81,8 @@ pub const SHARE_MIN: f64 = 0.97;
 pub const MEAN_MIN: f64 = 0.85;
 /// The part of the learner's online score that the service's is at least, over all worlds.
 pub const SERVED_SHARE_MIN: f64 = 0.95;
+/// The online score that is asked to stay where steps are counted until it does.
+const STEADY_MIN: f64 = 0.95;
 /// A peer whose median is below this has learned nothing: there is nothing to fall behind.
 const NOTHING: f64 = 0.01;
 
@@ -87,6 +91,8 @@ const NOTHING: f64 = 0.01;
 pub struct Played {
     score: f64,
     last_half: Option<f64>,
+    /// The step from which on the score over everything so far stays high; none where it never does.
+    steady: Option<u64>,
     seconds: f64,
 }
 
@@ -98,7 +104,8 @@ impl Played {
         let now = losses.now();
         let score = |before: &Lost| now.score_since(before, worth);
         let (whole, last_half) = (score(&Lost::default()), score(&losses.at(now.steps / 2)));
-        Ok(Played { score: whole.unwrap_or(0.0), last_half, seconds })
+        let steady = losses.steady_from(STEADY_MIN, worth);
+        Ok(Played { score: whole.unwrap_or(0.0), last_half, steady, seconds })
     }
 }
 
@@ -281,6 +288,15 @@ impl Column {
         median(self.played.iter().filter_map(|played| played.last_half))
     }
 
+    /// Steps until the online score stays high, in the middle of all worlds, and those in which it never does: they count as more
+    /// steps than any other.
+    fn steady(&self) -> (Option<u64>, usize) {
+        let never = self.played.iter().filter(|played| played.steady.is_none()).count();
+        let mut steps: Vec<u64> = self.played.iter().filter_map(|played| played.steady).collect();
+        steps.sort_unstable();
+        (steps.get(self.played.len() / 2).copied(), never)
+    }
+
     fn seconds(&self) -> f64 {
         self.played.iter().map(|played| played.seconds).sum::<f64>() / self.played.len().max(1) as f64
     }
@@ -290,13 +306,18 @@ impl Column {
         let (mean, half) = mean_and_half(&self.scores());
         let half = half.map_or(String::new(), |half| format!(" ± {half:.3}"));
         let last = self.last_half().map_or("-".to_string(), |last| format!("{last:.3}"));
-        format!("{} | {:.3} | {mean:.3}{half} | {last} | {:.2}", self.name, self.median(), self.seconds())
+        let (steady, never) = self.steady();
+        let steady = steady.map_or("never".to_string(), |steps| steps.to_string());
+        let (median, seconds) = (self.median(), self.seconds());
+        format!("{} | {median:.3} | {mean:.3}{half} | {last} | {steady} ({never}) | {seconds:.2}", self.name)
     }
 
     fn to_json(&self) -> Value {
         let (mean, half) = mean_and_half(&self.scores());
+        let (steady, never) = self.steady();
         json!({ "player": self.name, "median": self.median(), "mean": mean, "half_width95": half,
-            "median_last_half": self.last_half(), "cpu_seconds": self.seconds() })
+            "median_last_half": self.last_half(), "median_steps_to_95": steady, "never_95": never,
+            "cpu_seconds": self.seconds() })
     }
 }
 
@@ -357,6 +378,7 @@ pub fn missed(compared: &[Compared]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::losses::Losses;
 
     #[test]
     fn seeds_follow_sources_and_salt() {
@@ -409,6 +431,23 @@ mod tests {
         let low = missed(&kinds(&[(0.5, 0.5), (0.9, 0.9), (0.9, 0.0)]));
         assert!(low.len() == 1 && low[0].starts_with("the mean over kinds is 0.767"), "{low:?}");
         assert_eq!(summary(&[]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn steps_until_the_score_stays_high_are_the_median_of_all_worlds_and_never_is_more_than_any() {
+        let column = |steps: &[Option<u64>]| {
+            let played =
+                |steady: &Option<u64>| Played { score: 1.0, last_half: None, steady: *steady, seconds: 0.0 };
+            Column { name: LEARNER.to_string(), played: steps.iter().map(played).collect() }
+        };
+        assert_eq!(column(&[Some(30), None, Some(10)]).steady(), (Some(30), 1));
+        assert_eq!(column(&[None, Some(10), None]).steady(), (None, 2));
+        assert!(column(&[Some(7)]).to_line().contains("| 7 (0) | 0.00"));
+        // The first two episodes lose everything, and no other loses anything: that is a twentieth of forty.
+        let mut losses = Losses::default();
+        (0..400).for_each(|episode| losses.book(1, if episode < 2 { 1_000 } else { 0 }, 0));
+        assert_eq!(losses.steady_from(STEADY_MIN, 1_000.0), Some(40));
+        assert_eq!(losses.steady_from(0.999, 1_000.0), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What tests of commands over one solved task share: the program in a folder of its own, and a run `kept` in it.
 
+#![allow(dead_code, reason = "every test binary uses a part of this")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

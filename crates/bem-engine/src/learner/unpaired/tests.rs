@@ -3,10 +3,13 @@
 use super::*;
 use crate::learner::Settings;
 use crate::solve::{Solution, solve};
-use bem_base::environment::{Bits, Late, Outcome, Shape};
+use crate::state::SavedLearner;
+use bem_base::environment::{Bits, Field, Late, Outcome, Shape};
+use bem_base::prng::Prng;
 use bem_games::catalog;
 use bem_games::game::Game;
 use bem_games::wrappers::{Terms, on_terms};
+use bem_learn::index::ArmStatistics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc as Shared;
 
@@ -249,4 +252,134 @@ fn what_is_paid_beyond_the_range_widens_it_and_the_run_goes_on() {
         steps: vec![learner.experience.episodes().next().unwrap().steps[0]],
     }]);
     assert_eq!(frozen[0], [1], "1,000 a step on average is more than 600: {}", learned.words);
+}
+
+#[test]
+fn a_wider_range_leaves_the_means_of_actions_and_the_step_that_was_too_large_counts_at_once() {
+    // Rewards within what was said, until the second action pays three times as much for good.
+    struct Lavish(Shape, Prng, u64);
+    const ORDINARY: u64 = 1_500;
+    impl Environment for Lavish {
+        fn shape(&self) -> &Shape {
+            &self.0
+        }
+        fn repeats(&self) -> bool {
+            false
+        }
+        fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+            Ok(())
+        }
+        fn observation(&self) -> &Bits {
+            &Bits::ZERO
+        }
+        fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+            self.2 += 1;
+            let is_large = ORDINARY < self.2 && action == 1;
+            let reward = if is_large { 3_000 } else { self.1.below(1_001) as i32 };
+            self.0.cover_reward(reward);
+            self.0.cover_return(i64::from(reward));
+            Ok(Outcome { reward, done: true, bad: false })
+        }
+    }
+    let shape =
+        Shape { reward_max: 1_000, return_max: 1_000, ..game("bandit", &[("arms", "3")]).shape().clone() };
+    let mut world = Lavish(shape.clone(), Prng::stream(4, "lavish"), 0);
+    // An alarm would forget what came before the change.
+    let settings = Settings { budget: 4_000, ..Settings::new(4) }
+        .with(|config| (config.until_budget, config.alarms) = (true, false));
+    let mut learner = Learner::new(&shape, settings).unwrap();
+    // Visits of every action and the mean of what they brought in milli-units, without the imagined one at a half.
+    let means = |learner: &Learner| -> Vec<(u32, i128)> {
+        let (low, high) = (i128::from(learner.shape.reward_min), i128::from(learner.shape.reward_max));
+        let arms = learner.machinery.family().plain()[0].arms();
+        let mean = |arm: &ArmStatistics| {
+            let (visits, lost) = (arm.visits - 1, i128::from(arm.loss_sum) - (1 << 31));
+            (visits, high - ((lost * (high - low) / i128::from(visits.max(1))) >> 32))
+        };
+        arms.iter().map(mean).collect()
+    };
+    let steps = |means: &[(u32, i128)]| means.iter().map(|(visits, _)| *visits as usize).sum::<usize>();
+    let before = loop {
+        let before = means(&learner);
+        learner.advance(&mut world, &mut ()).unwrap();
+        if learner.tally().widened == 1 {
+            break before;
+        }
+    };
+    let after = means(&learner);
+    assert_eq!(learner.shape.reward_max, 3_000);
+    // Nothing is counted again: the step that was too large counts beside all others.
+    assert_eq!((steps(&before) + 1, steps(&after)), (learner.experience.step_count(), steps(&before) + 1));
+    for (action, ((visits, mean), (visits_after, mean_after))) in before.iter().zip(&after).enumerate() {
+        let (large, count) = (i128::from(action == 1), i128::from(*visits));
+        assert_eq!(count + large, i128::from(*visits_after));
+        let mean = (mean * count + large * 3_000) / (count + large);
+        assert!(16 < count && mean.abs_diff(*mean_after) <= 2, "{before:?} {after:?}");
+    }
+    learner.run(&mut world, &mut ()).unwrap();
+    let last = means(&learner);
+    assert_eq!(steps(&last), learner.experience.step_count());
+    assert!(1_500 < last[1].1 && last[0].1 < 900 && last[2].1 < 900, "{last:?}");
+}
+
+#[test]
+fn a_wider_range_keeps_what_explores_and_the_learner_can_be_saved_in_the_middle_of_the_episode() {
+    // Whoever goes right three times is paid and stands at the start again.
+    struct Corridor {
+        shape: Shape,
+        seen: Bits,
+        left: u32,
+        total: i64,
+        pays: i32,
+    }
+    impl Environment for Corridor {
+        fn shape(&self) -> &Shape {
+            &self.shape
+        }
+        fn reset(&mut self, _: u64) -> Result<(), EnvironmentError> {
+            (self.seen, self.left, self.total) = (Bits::ZERO, self.shape.horizon, 0);
+            Ok(())
+        }
+        fn observation(&self) -> &Bits {
+            &self.seen
+        }
+        fn step(&mut self, action: u16) -> Result<Outcome, EnvironmentError> {
+            let place = &mut self.seen.0[0];
+            *place = if action == 1 { *place + 1 } else { place.saturating_sub(1) };
+            let reward = if *place == 3 { self.pays } else { 0 };
+            *place %= 3;
+            (self.left, self.total) = (self.left - 1, self.total + i64::from(reward));
+            self.shape.cover_reward(reward);
+            self.shape.cover_return(self.total);
+            Ok(Outcome { reward, done: self.left == 0, bad: false })
+        }
+    }
+    let shape = Shape {
+        observation_bits: 2,
+        actions: 2,
+        horizon: 8,
+        reward_min: 0,
+        reward_max: 1_000,
+        return_min: 0,
+        return_max: 2_000,
+        fields: vec![Field { low: 0, width: 2 }],
+    };
+    let mut world = Corridor { shape: shape.clone(), seen: Bits::ZERO, left: 0, total: 0, pays: 1_000 };
+    let settings = Settings { budget: 8_000, ..Settings::new(5) }.with(|config| config.until_budget = true);
+    let mut learner = Learner::new(&shape, settings).unwrap();
+    while learner.exploration.explorer().is_none() {
+        assert!(learner.tally().steps < 4_000, "counts of three places make an explorer");
+        learner.advance(&mut world, &mut ()).unwrap();
+    }
+    world.pays = 3_000;
+    while learner.tally().widened == 0 {
+        assert!(learner.tally().steps < 6_000);
+        learner.advance(&mut world, &mut ()).unwrap();
+    }
+    assert_eq!((learner.shape.reward_max, learner.exploration.explorer().is_some()), (3_000, true));
+    let read = SavedLearner::parse(&learner.encode(), &world.shape);
+    assert!(read.is_ok(), "{:?}", read.err());
+    let learned = learner.run(&mut world, &mut ()).unwrap();
+    assert_eq!(learned.tally.steps, 8_000);
+    assert_eq!(learner.shape.return_max, 6_000);
 }

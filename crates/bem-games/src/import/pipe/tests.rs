@@ -1,6 +1,7 @@
 //! Worlds that speak through a pipe: what they may say and what is refused. Clauses: GLE-9.
 
 use super::*;
+use bem_data::{Code, Decimal};
 use std::collections::VecDeque;
 
 /// Answers from a list, whatever is sent.
@@ -229,6 +230,133 @@ fn named_values_become_bits_and_rules_over_them_are_kept() {
     assert!(!forbids(r#"{"temp":22.249,"mode":0}"#, 1) && !forbids(r#"{"temp":25,"mode":1}"#, 0));
     assert!(forbids(r#"{"temp":15,"mode":2}"#, 1));
     assert!(world.forbidden().windows(2).all(|pair| pair[0] < pair[1]));
+}
+
+/// The same features with other places for the numbers.
+fn replaced(encoder: &Encoder, places: impl Fn(&[Decimal]) -> Vec<Decimal>) -> Encoder {
+    let part = |column: &bem_data::Column| match &column.code {
+        Code::Level(thresholds) => (column.feature.clone(), Code::Level(places(thresholds))),
+        code => (column.feature.clone(), code.clone()),
+    };
+    Encoder::new(encoder.columns().iter().map(part).collect()).unwrap()
+}
+
+#[test]
+fn other_places_of_the_same_features_are_taken_with_what_is_forbidden_over_them() {
+    let lines = [
+        NAMED,
+        r#"{"obs":{"temp":20.25,"mode":0}}"#,
+        r#"{"obs":{"temp":22.3,"mode":0}}"#,
+        r#"{"obs":{"mode":0,"temp":24},"reward":1,"done":false}"#,
+    ];
+    let mut world = PipeWorld::open(script(&lines)).unwrap();
+    let own = world.encoder().unwrap().clone();
+    // Ten places fewer take as many bits, and the rest of them mean other levels.
+    let other = replaced(&own, |places| places[10..].to_vec());
+    assert!(other != own && other.fields() == own.fields());
+    world.reset(1).unwrap();
+    assert_eq!(world.rows().len(), 1);
+    assert!(world.take_encoder(&other));
+    assert_eq!((world.encoder(), world.rows().len()), (Some(&other), 0));
+    assert_eq!(world.step(0), Err(EnvironmentError::EpisodeOver), "bits of before are not gone on with");
+    world.reset(2).unwrap();
+    let seen = other.encode_json(r#"{"temp":22.3,"mode":0}"#).unwrap();
+    assert_eq!(*world.observation(), seen);
+    assert_ne!(seen, own.encode_json(r#"{"temp":22.3,"mode":0}"#).unwrap());
+    let forbids = |text: &str| Forbidden::forbids(world.forbidden(), other.encode_json(text).unwrap(), 1);
+    assert!(forbids(r#"{"temp":22.25,"mode":0}"#) && forbids(r#"{"temp":15,"mode":2}"#));
+    assert!(!forbids(r#"{"temp":22.249,"mode":0}"#) && !forbids(r#"{"temp":15,"mode":1}"#));
+    assert_eq!(world.step(0), Ok(Outcome { reward: 1, done: false, bad: false }));
+}
+
+#[test]
+fn places_that_do_not_fit_are_left_and_the_world_stays_as_it_was() {
+    let lines = [NAMED, r#"{"obs":{"temp":20.25,"mode":0}}"#, r#"{"obs":{"mode":0,"temp":16},"done":false}"#];
+    let mut world = PipeWorld::open(script(&lines)).unwrap();
+    let (own, forbidden) = (world.encoder().unwrap().clone(), world.forbidden().to_vec());
+    world.reset(1).unwrap();
+    let rule = Decimal::parse("22.25").unwrap();
+    // One more place for the rule's: its level holds for 22.3 and not for 22.2.
+    let without = |places: &[Decimal]| {
+        let mut places: Vec<Decimal> = places.iter().copied().filter(|place| *place != rule).collect();
+        places.insert(0, Decimal::parse("15.001").unwrap());
+        places
+    };
+    let lacking = replaced(&own, without);
+    assert_eq!(lacking.fields(), own.fields());
+    let coarse = replaced(&own, |places| places[100..].to_vec());
+    assert_ne!(coarse.fields(), own.fields());
+    let renamed = Encoder::from_json(&own.to_json().replace("temp", "heat")).unwrap();
+    let wider = Encoder::from_json(&own.to_json().replace("\"max\":25", "\"max\":26")).unwrap();
+    for (other, what) in
+        [(&lacking, "a rule's threshold"), (&coarse, "bits"), (&renamed, "a name"), (&wider, "bounds")]
+    {
+        assert!(!world.take_encoder(other), "{what}");
+    }
+    assert_eq!((world.encoder(), world.forbidden()), (Some(&own), forbidden.as_slice()));
+    assert!(world.rows().len() == 1 && world.step(0).is_ok(), "the episode goes on");
+    let mut bits = PipeWorld::open(script(&[HELLO])).unwrap();
+    assert!(!bits.take_encoder(&own));
+}
+
+#[test]
+fn the_latest_values_by_which_actions_are_chosen_are_kept() {
+    let temp = |number: usize| format!("1{}.{:03}", 5 + number / 1_000, number % 1_000);
+    let mut lines = vec![NAMED.to_string()];
+    for episode in 0..400 {
+        let seen = |step: usize| format!("{{\"temp\":{},\"mode\":0}}", temp(3 * episode + step));
+        lines.push(format!("{{\"obs\":{}}}", seen(0)));
+        let step = |step: usize, done: bool| format!("{{\"obs\":{},\"done\":{done}}}", seen(step));
+        lines.extend([step(1, false), step(2, true)]);
+    }
+    let texts: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut world = PipeWorld::open(script(&texts)).unwrap();
+    let mut play = |episodes: usize| {
+        for seed in 0..episodes {
+            world.reset(seed as u64).unwrap();
+            assert!(!world.step(0).unwrap().done && world.step(0).unwrap().done);
+        }
+        let mut seen: Vec<Decimal> = world
+            .rows()
+            .iter()
+            .map(|row| match row[0] {
+                Value::Number(number) => number,
+                _ => panic!("a number"),
+            })
+            .collect();
+        seen.sort_unstable();
+        seen
+    };
+    let number = |number: usize| Decimal::parse(&temp(number)).unwrap();
+    // What is seen when an episode has ended, nobody acts by.
+    assert_eq!(play(2), [0, 1, 3, 4].map(number));
+    // The latest are kept: 256 episodes of the 400, which show two each.
+    let latest: Vec<Decimal> =
+        (144..400).flat_map(|episode| [3 * episode, 3 * episode + 1]).map(number).collect();
+    assert_eq!(play(398), latest);
+    assert_eq!(latest.len(), ROWS_MAX);
+    let mut bits = PipeWorld::open(script(&[HELLO, r#"{"obs":"010"}"#])).unwrap();
+    bits.reset(1).unwrap();
+    assert!(bits.rows().is_empty());
+}
+
+#[test]
+fn whoever_learns_after_a_look_begins_with_the_declared_ranges() {
+    let lines = [
+        NAMED,
+        r#"{"obs":{"temp":20,"mode":0}}"#,
+        r#"{"obs":{"temp":20,"mode":0},"reward":7000,"done":true}"#,
+        r#"{"obs":{"temp":20,"mode":0}}"#,
+    ];
+    let mut world = PipeWorld::open(script(&lines)).unwrap();
+    let said = world.shape().clone();
+    world.reset(1).unwrap();
+    world.step(0).unwrap();
+    assert_eq!((world.shape().reward_max, world.shape().return_max), (7_000, 7_000));
+    world.reset(2).unwrap();
+    world.forget_looks();
+    assert_eq!(*world.shape(), said);
+    assert_eq!(world.step(0), Err(EnvironmentError::EpisodeOver));
 }
 
 #[test]

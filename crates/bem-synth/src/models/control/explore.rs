@@ -86,6 +86,14 @@ impl Explorer {
         (actions, horizon, self.return_max) == (shape.actions, shape.horizon, shape.return_max)
     }
 
+    /// Worlds pay beyond their range, and this is the wider one: what was counted stays, and where more may be earned than
+    /// was thought the next plan is made anew.
+    pub fn cover(&mut self, shape: &Shape) {
+        if self.return_max != shape.return_max {
+            (self.return_max, self.plan) = (shape.return_max, None);
+        }
+    }
+
     /// How much of the past it counts as the state.
     pub fn lens(&self) -> &Lens {
         self.model.lens()

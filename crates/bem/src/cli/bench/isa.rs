@@ -151,11 +151,11 @@ impl Lane {
 
 /// The same steps by the machine and by the programs: actions and context after every step, and every now and then the records
 /// and all statistics. The first difference is an error.
-fn compare(family: &dyn Family) -> anyhow::Result<()> {
+fn compare(family: &dyn Family, steps: u64) -> anyhow::Result<()> {
     let mut lane = Lane::new(family)?;
     let mut programs = lane.programs()?;
     let mut is_new = true;
-    for step in 0..COMPARED {
+    for step in 0..steps {
         if is_new {
             lane.reset()?;
             lane.machine.begin(FAMILY, TaskSerial(1))?;
@@ -170,7 +170,7 @@ fn compare(family: &dyn Family) -> anyhow::Result<()> {
         let is_same = programs.context_hash() == lane.machine.lane().context_hash();
         ensure!(is_same, "step {step}: the contexts differ");
         is_new = outcome.done;
-        if step % LOOK == LOOK - 1 || step + 1 == COMPARED {
+        if step % LOOK == LOOK - 1 || step + 1 == steps {
             let twin = programs.drain(<[Record]>::to_vec);
             ensure!(lane.records() == twin && !twin.is_empty(), "step {step}: the records differ");
             compare_statistics(&lane.machine, &programs, step)?;
@@ -194,7 +194,7 @@ fn step() -> anyhow::Result<Measurement> {
     let families = catalog::families();
     for family in families {
         let name = family.name();
-        compare(*family)
+        compare(*family, COMPARED)
             .with_context(|| format!("{name}: the step as a program is not the machine's own"))?;
     }
     let family = catalog::family("contextual_bandit")?;
@@ -229,4 +229,16 @@ fn step() -> anyhow::Result<Measurement> {
         .with("worlds", families.len() as f64)
         .with("steps_compared", steps as f64)
         .with("instructions_a_step", programs.executed() as f64 / played as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_as_a_program_takes_the_machines_own_steps_in_every_family() {
+        for family in catalog::families() {
+            compare(*family, LOOK).unwrap_or_else(|error| panic!("{}: {error:#}", family.name()));
+        }
+    }
 }

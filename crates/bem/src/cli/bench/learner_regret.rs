@@ -5,8 +5,10 @@
 //! luck of the draws is in it; those of pairs at the gate count like all others. The floor is the rule alone: what contexts, search and exploration for structure cost on top.
 //! The answer is no where the mean is more than twice the floor.
 
+use super::measure::machine;
 use super::statistics::{mean_with_half_width, over_seeds};
-use super::{Benchmark, Measurement};
+use super::{Benchmark, Measurement, answer_to};
+use crate::cli::Answer;
 use bem_base::environment::{Bits, Environment, EnvironmentError, Outcome, Shape};
 use bem_base::fixed::Fixed;
 use bem_base::prng::Prng;
@@ -18,6 +20,7 @@ use bem_games::rules::RuleGame;
 use bem_learn::index::Parameters;
 use bem_learn::laboratory::{Setting, World, play};
 use bem_learn::rule::{Rule, RuleKind};
+use serde_json::json;
 
 /// The benchmark of this file.
 pub const BENCHMARKS: &[Benchmark] = &[Benchmark {
@@ -100,15 +103,67 @@ fn rule_regret(seed: u64) -> f64 {
     to_float(play(&SETTING, seed, &mut rule, &[STEPS]).regret[0])
 }
 
-fn measured() -> anyhow::Result<Measurement> {
-    let (whole, alone) = (over_seeds(SEEDS, learner_regret), over_seeds(SEEDS, rule_regret));
-    let ((mean, half), (floor, floor_half)) = (mean_with_half_width(&whole), mean_with_half_width(&alone));
-    let worst = whole.iter().copied().fold(0.0, f64::max);
+/// What all seeds came to.
+struct RegretOfSeeds {
+    mean: f64,
+    half_width: f64,
+    worst: f64,
+}
+
+impl RegretOfSeeds {
+    /// Of all seeds of one player.
+    fn over_seeds(regret: fn(u64) -> f64) -> RegretOfSeeds {
+        let found = over_seeds(SEEDS, regret);
+        let (mean, half_width) = mean_with_half_width(&found);
+        RegretOfSeeds { mean, half_width, worst: found.iter().copied().fold(0.0, f64::max) }
+    }
+
+    fn print(&self, name: &str) {
+        let RegretOfSeeds { mean, half_width, worst } = self;
+        say!("| {name} | {mean:.0} ± {half_width:.0} | {worst:.0} |");
+    }
+}
+
+/// The whole learner and the rule alone.
+fn both() -> [RegretOfSeeds; 2] {
+    [RegretOfSeeds::over_seeds(learner_regret), RegretOfSeeds::over_seeds(rule_regret)]
+}
+
+fn compared([whole, alone]: &[RegretOfSeeds; 2]) -> Measurement {
     let name = "the laboratory's default rule alone, same arms, gap, steps and number of seeds";
-    Ok(Measurement::new("regret_learner", mean, "losses", floor, name)
-        .with("half_width_95", half)
-        .with("floor_half_width_95", floor_half)
-        .with("worst", worst)
+    Measurement::new("regret_learner", whole.mean, "losses", alone.mean, name)
+        .with("half_width_95", whole.half_width)
+        .with("floor_half_width_95", alone.half_width)
+        .with("worst", whole.worst)
         .with("seeds", SEEDS as f64)
-        .at_most(TIMES_MAX))
+        .at_most(TIMES_MAX)
+}
+
+fn measured() -> anyhow::Result<Measurement> {
+    Ok(compared(&both()))
+}
+
+/// Prints both beside each other.
+pub fn report(as_json: bool) -> anyhow::Result<Answer> {
+    let both = both();
+    let measurement = compared(&both);
+    let answer = answer_to(&measurement);
+    if as_json {
+        say!("{}", json!({ "machine": machine(), "benches": [measurement.to_json()] }));
+        return Ok(answer);
+    }
+    say!(
+        "Pseudo-regret after {STEPS} steps with {ARMS} arms and a gap of {GAP_PERCENT} percent, in losses: choices of a worse arm \
+         times the gap. {SEEDS} seeds, 95 % intervals.\n"
+    );
+    say!("| who chooses | mean | worst seed |");
+    say!("|---|---|---|");
+    let [whole, alone] = &both;
+    whole.print("the whole learner, as `bem solve bandit --online`");
+    alone.print("the laboratory's default rule alone");
+    say!(
+        "\nThe learner's mean is {:.2} times that of the rule (at most {TIMES_MAX} is asked).",
+        measurement.ratio()
+    );
+    Ok(answer)
 }

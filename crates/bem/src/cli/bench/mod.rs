@@ -47,7 +47,8 @@ use std::io::IsTerminal;
     laboratory, `bem bench threads` a run with one thread and with two, `bem bench\n\
     bounds` what can be reached where the best arm changes, `bem bench\n\
     regret_layers` the regret of experts, templates and schedules at several\n\
-    lengths, `bem bench pacing` the schedulers side by side,\n\
+    lengths, `bem bench regret_learner` the regret of the whole learner beside its\n\
+    choice rule alone, `bem bench pacing` the schedulers side by side,\n\
     `bem bench choice_rules` the choice rules in worlds where each may be right,\n\
     `bem bench serve` the decision service under load, `bem bench serve_long` a\n\
     million decisions tenth by tenth, `bem bench long_run` ten million steps online\n\
@@ -124,6 +125,9 @@ pub fn run(arguments: &BenchArguments) -> anyhow::Result<Answer> {
     }
     if arguments.names == ["regret_layers"] {
         return layers::report(arguments.json);
+    }
+    if arguments.names == ["regret_learner"] {
+        return learner_regret::report(arguments.json);
     }
     if arguments.names == ["beside"] {
         return beside::report(arguments.json);

@@ -8,6 +8,7 @@
 use super::report::Curves;
 use crate::bundle::check::circuit_digest;
 use crate::bundle::features::{self, NamedFeature};
+use crate::cli::solve::Look;
 use crate::kept_world::{SharedWorlds, encoder_of, kept_files, worlds_from};
 use crate::learned::{experts, shape_of, warnings};
 use crate::measured::Measured;
@@ -36,6 +37,8 @@ pub struct Kept {
     pub text: String,
     /// What was measured, if anything was.
     pub measured: Option<Measured>,
+    /// What was played before the first step, if anything was.
+    pub before: Look,
     /// What is said besides; files of the first format say nothing.
     pub said: Option<Said>,
 }
@@ -56,11 +59,16 @@ pub fn text(directory: &Path, climb: &Climb, curves: &Curves) -> String {
     let encoder = encoder_of(&files);
     let worlds: Option<SharedWorlds> = worlds_from(files).ok();
     let seed = climb.config().seed;
+    // Where it cannot be read, whoever goes on with the run is told so.
+    let looked = Look::kept(directory).unwrap_or_default();
     let entry = |climbed: &Climbed| {
         let measured = curves.of(climbed).and_then(|curve| curve.measured.as_ref());
         let mut entry = json!({ "task": climbed.task, "attempt": climbed.attempt,
             "circuit": circuit_digest(&climbed.policy).to_hex(), "measured": measured,
             "seed": seed, "warnings": null, "features": null });
+        if looked != Look::default() {
+            entry["before"] = json!(looked);
+        }
         // Of a world that cannot be built any more nothing is said.
         if let Some(world) = worlds.as_ref().and_then(|worlds| worlds.open(&climbed.task, seed).ok()) {
             let (shape, is_known) = (shape_of(&world), !matches!(world, World::Outside(_)));
@@ -87,6 +95,7 @@ pub fn read(directory: &Path, climbed: &Climbed) -> Option<Kept> {
     let file: Value = serde_json::from_str(&text).ok()?;
     let entry = entry(&file, &circuit_digest(&climbed.policy), &climbed.task)?;
     let measured = serde_json::from_value(entry["measured"].clone()).ok()?;
+    let before = serde_json::from_value(entry["before"].clone()).unwrap_or_default();
     let said = (file["format"] == FORMAT).then(|| -> Option<Said> {
         Some(Said {
             seed: entry["seed"].as_u64()?,
@@ -94,5 +103,5 @@ pub fn read(directory: &Path, climbed: &Climbed) -> Option<Kept> {
             features: serde_json::from_value(entry["features"].clone()).ok()?,
         })
     });
-    Some(Kept { text, measured, said: said.flatten() })
+    Some(Kept { text, measured, before, said: said.flatten() })
 }

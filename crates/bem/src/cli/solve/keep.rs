@@ -6,6 +6,7 @@
 //! the one before is set aside in the same folder, whole. Clauses: LOG-4, LOG-5;
 //! decisions D-268, D-308.
 
+use super::look;
 use crate::answers;
 use crate::cli::run::evaluations;
 use crate::cli::run::history::{History, PutAway};
@@ -67,7 +68,7 @@ impl Saves {
 }
 
 /// What is moved when a run is set aside; the salt of its key is copied.
-const PARTS: [&str; 4] = ["ledger", report::NAME, evaluations::NAME, "curves.jsonl"];
+const PARTS: [&str; 5] = ["ledger", report::NAME, evaluations::NAME, "curves.jsonl", look::NAME];
 
 /// The run over this task alone, and the files that its world is made of.
 pub fn single(settings: &Settings, task: &str, file: Option<&WorldFile>) -> (Climb, Vec<Vec<u8>>) {

@@ -85,7 +85,12 @@ fn task_of(climb: &Climb) -> String {
 }
 
 /// The task of a run, with the budget that it shall have.
-fn named<'a>(arguments: &'a SolveArguments, climb: &Climb, start: Start) -> Result<Named<'a>> {
+fn named<'a>(
+    arguments: &'a SolveArguments,
+    directory: &Path,
+    climb: &Climb,
+    start: Start,
+) -> Result<Named<'a>> {
     let config = climb.config();
     if let Some(budget) = arguments.budget.filter(|budget| *budget < config.unit_steps) {
         bail!("--budget {budget} is less than the {} that the run was given", config.unit_steps);
@@ -101,7 +106,7 @@ fn named<'a>(arguments: &'a SolveArguments, climb: &Climb, start: Start) -> Resu
         text,
         start,
         yardstick: None,
-        looked: Look::default(),
+        looked: Look::kept(directory)?,
     })
 }
 
@@ -120,7 +125,7 @@ fn go_on_with_game(
     (file, start): (Option<WorldFile>, Start),
     files: Vec<Vec<u8>>,
 ) -> Result<Answer> {
-    let lesson = named(arguments, climb, start)?;
+    let lesson = named(arguments, directory, climb, start)?;
     let is_larger = climb.config().unit_steps < lesson.settings.budget;
     let is_finished = climb.tracks().iter().all(|track| track.next().is_none());
     if is_finished && !is_larger {
@@ -147,7 +152,7 @@ fn go_on_with_program(
     is_cut: bool,
 ) -> Result<Answer> {
     let answers::Begun { climb, command, timeout, record, start } = begun;
-    let mut lesson = named(arguments, &climb, start)?;
+    let mut lesson = named(arguments, directory, &climb, start)?;
     if !is_cut && lesson.settings.budget == climb.config().unit_steps {
         refuse_finished(directory, &climb)?;
     }

@@ -63,7 +63,6 @@ pub fn to_json(seed: u64, task: (&str, Map<String, Value>), told: &Told<'_>) -> 
         "seed": seed,
         "solved": told.is_solved(),
         "steps": learned.tally.steps,
-        "steps_before": told.looked.steps,
         "steps_to_99": solution.steps_to_99,
         "score": told.score().map(to_float),
         "random": solution.yardstick.map(|yardstick| units(yardstick.random)),
@@ -97,6 +96,7 @@ pub fn to_json(seed: u64, task: (&str, Map<String, Value>), told: &Told<'_>) -> 
         "hypothesis": learned.words,
         "trace_head": learned.chain_head.to_hex(),
     });
+    told.looked.add_to(&mut object);
     Measured::add_to(measured, &mut object);
     told.figures().add_to(&mut object);
     object

@@ -37,8 +37,10 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
             &sources[..sources.len().min(16)],
             arguments.salt
         );
-        say!("\n| kind | player | median online score | mean (95 %) | median, last half | CPU s a world |");
-        say!("|---|---|---|---|---|---|");
+        say!(
+            "\n| kind | player | median online score | mean (95 %) | median, last half | steps to 0.95 (never) | CPU s a world |"
+        );
+        say!("|---|---|---|---|---|---|---|");
     }
     let door: OpenDoor = if arguments.http { over_http::open } else { open_within };
     let drawing = Drawing {

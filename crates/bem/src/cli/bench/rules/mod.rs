@@ -44,6 +44,10 @@ const RULES: [Ruled; 4] = [
     Ruled { name: "tsallis_inf", rule: ChoiceRule::TsallisInf, kept: 1 },
 ];
 
+const UCB_V: usize = 0;
+const SOFTMAX: usize = 1;
+const TSALLIS_INF: usize = 3;
+
 /// What is played.
 #[derive(Clone, Copy)]
 enum Played {
@@ -53,14 +57,17 @@ enum Played {
     Arms(u16, usize),
 }
 
-const WORLDS: [(&str, Played); 7] = [
-    ("2 actions against who predicts them", Played::Against(2)),
-    ("4 actions against who predicts them", Played::Against(4)),
-    ("16 arms", Played::Arms(16, 0)),
-    ("16 arms, rewards 20 decisions late", Played::Arms(16, 20)),
-    ("16 arms, rewards 100 decisions late", Played::Arms(16, 100)),
-    ("16 arms, rewards 500 decisions late", Played::Arms(16, 500)),
-    ("256 arms, rewards 500 decisions late", Played::Arms(256, 500)),
+/// A world: its name, what is played, and the rule that is recommended for it, by its place in [`RULES`].
+type Row = (&'static str, Played, usize);
+
+const WORLDS: [Row; 7] = [
+    ("2 actions against who predicts them", Played::Against(2), TSALLIS_INF),
+    ("4 actions against who predicts them", Played::Against(4), TSALLIS_INF),
+    ("16 arms", Played::Arms(16, 0), UCB_V),
+    ("16 arms, rewards 20 decisions late", Played::Arms(16, 20), SOFTMAX),
+    ("16 arms, rewards 100 decisions late", Played::Arms(16, 100), TSALLIS_INF),
+    ("16 arms, rewards 500 decisions late", Played::Arms(16, 500), TSALLIS_INF),
+    ("256 arms, rewards 500 decisions late", Played::Arms(256, 500), TSALLIS_INF),
 ];
 
 fn config(ruled: Ruled) -> GenesisConfig {
@@ -136,40 +143,49 @@ fn means(played: Played) -> Vec<(f64, f64)> {
 
 fn measured() -> anyhow::Result<Measurement> {
     let means = means(WORLDS[0].1);
-    let (ucb_v, tsallis) = (means[0].0, means[3].0);
+    let (ucb_v, tsallis) = (means[UCB_V].0, means[TSALLIS_INF].0);
     let name = "UCB-V, same opponent, steps and seeds";
     Ok(Measurement::new("choice_rules", tsallis, "of 1", ucb_v, name)
-        .with("softmax", means[1].0)
+        .with("softmax", means[SOFTMAX].0)
         .with("seeds", SEEDS as f64))
 }
 
-/// Prints every world with every rule.
+/// Whether no other rule is ahead of the recommended one by more than both half widths.
+fn is_right(means: &[(f64, f64)], recommended: usize) -> bool {
+    let (own, half) = means[recommended];
+    means.iter().all(|(mean, other)| mean - other <= own + half)
+}
+
+/// Prints every world with every rule; the answer is no where another rule than the recommended one is ahead.
 pub fn report(json: bool) -> anyhow::Result<Answer> {
-    let rows: Vec<_> = WORLDS.iter().map(|(name, played)| (*name, means(*played))).collect();
+    let rows: Vec<_> =
+        WORLDS.iter().map(|(name, played, right)| (*name, means(*played), *right)).collect();
+    let holds = rows.iter().all(|(_, means, right)| is_right(means, *right));
     if json {
-        let row = |(name, means): &(&str, Vec<(f64, f64)>)| {
+        let row = |(name, means, right): &(&str, Vec<(f64, f64)>, usize)| {
             let of = RULES.iter().zip(means).map(
                 |(ruled, (mean, half))| json!({ "rule": ruled.name, "mean": mean, "half_width_95": half }),
             );
-            json!({ "world": name, "rules": of.collect::<Vec<_>>() })
+            let (recommended, is_right) = (RULES[*right].name, is_right(means, *right));
+            json!({ "world": name, "rules": of.collect::<Vec<_>>(), "recommended": recommended, "is_right": is_right })
         };
         let worlds: Vec<_> = rows.iter().map(row).collect();
         say!(
             "{}",
             json!({ "machine": measure::machine(), "steps": STEPS, "seeds": SEEDS, "worlds": worlds })
         );
-        return Ok(Answer::Yes);
+        return Ok(if holds { Answer::Yes } else { Answer::No });
     }
-    say!("Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with the 95 % interval.");
-    say_text!("{:<40}", "world");
-    RULES.iter().for_each(|ruled| say_text!(" {:>20}", ruled.name));
-    say!();
-    for (name, means) in &rows {
-        say_text!("{name:<40}");
-        means.iter().for_each(|(mean, half)| say_text!(" {:>20}", format!("{mean:.3} +- {half:.3}")));
-        say!();
+    say!("Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with half of the 95 % interval's width.\n");
+    let names: Vec<String> = RULES.iter().map(|ruled| ruled.name.to_string()).collect();
+    say!("| world | {} | recommended | no other is ahead |", names.join(" | "));
+    say!("|---{}|---|---|", "|---".repeat(RULES.len()));
+    for (name, means, right) in &rows {
+        let cells: Vec<String> = means.iter().map(|(mean, half)| format!("{mean:.3} ± {half:.3}")).collect();
+        let verdict = if is_right(means, *right) { "yes" } else { "**no**" };
+        say!("| {name} | {} | `{}` | {verdict} |", cells.join(" | "), RULES[*right].name);
     }
-    Ok(Answer::Yes)
+    Ok(if holds { Answer::Yes } else { Answer::No })
 }
 
 #[cfg(test)]
@@ -181,7 +197,7 @@ mod tests {
         for seed in 1..=2 {
             let late = Played::Arms(16, 500);
             let [index, softmax, tsallis] =
-                [RULES[0], RULES[1], RULES[3]].map(|ruled| earned(late, ruled, seed, 10_000));
+                [RULES[UCB_V], RULES[SOFTMAX], RULES[TSALLIS_INF]].map(|ruled| earned(late, ruled, seed, 10_000));
             assert!(index < softmax && index + 0.05 < tsallis, "seed {seed}: {index} {softmax} {tsallis}");
         }
     }
@@ -190,7 +206,7 @@ mod tests {
     fn who_predicts_beats_the_lowest_index_and_not_what_holds_against_adversaries() {
         for seed in 1..=2 {
             let [index, tsallis] =
-                [RULES[0], RULES[3]].map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
+                [RULES[UCB_V], RULES[TSALLIS_INF]].map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
             assert!(0.45 < tsallis && index + 0.05 < tsallis, "seed {seed}: {tsallis} against {index}");
         }
     }

@@ -6,7 +6,7 @@ use super::curves::{Curve, Curves};
 use super::drawing::{bars, explored, regret, returns, shortfall};
 use super::rules::PolicyPart;
 use super::{escaped, grouped};
-use crate::cli::solve::COUNTING;
+use crate::cli::solve::{COUNTING, Look};
 use crate::learned::ADAPTING;
 use crate::measured::{BesideBaseline, Figure, GainShown, Measured, units};
 use bem_base::words::quantity;
@@ -21,6 +21,10 @@ pub fn result(page: &mut String, climb: &Climb, curves: &Curves, climbed: &Climb
     let Some(curve) = curves.of(climbed) else { return };
     let explained = PolicyPart::new(climb, curves, climbed);
     headline(page, climbed, curve);
+    // Where it cannot be read, whoever goes on with the run is told so.
+    if let Some(looked) = Look::kept(curves.directory()).unwrap_or_default().told() {
+        let _ = write!(page, "<p class=muted>First {}.</p>", escaped(&looked));
+    }
     warnings(page, climbed, curve);
     if let Some(measured) = &curve.measured {
         page.push_str(&bars(measured));
