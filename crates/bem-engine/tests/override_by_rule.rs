@@ -90,7 +90,7 @@ fn overridden(scheduler: SchedulerKind, faithful: u32) -> (u64, u32) {
 #[test]
 fn the_override_acts_by_every_rule_and_nothing_is_put_into_force_while_it_does() {
     for scheduler in SchedulerKind::ALL.iter().copied() {
-        let (alarms, breaches) = overridden(scheduler, 400);
+        let (alarms, breaches) = overridden(scheduler, 120);
         assert!(0 < alarms, "{}: the alarm was never raised", scheduler.name());
         assert_eq!(breaches, 0, "{}", scheduler.name());
         // The control: in a world that stays faithful nothing is BAD, and the override has nothing to do.

@@ -67,6 +67,9 @@ impl Environment for Fickle {
     }
 }
 
+/// Episodes after which a world turns on a patch before its own returns are many enough to say that the world has changed.
+const SOON: u32 = 120;
+
 #[derive(Default)]
 struct Notes {
     decisions: Vec<Decision>,
@@ -103,7 +106,7 @@ fn learn(faithful: u32) -> (Tally, Notes) {
 
 #[test]
 fn a_patch_that_the_world_contradicts_is_taken_back() {
-    let (tally, notes) = learn(400);
+    let (tally, notes) = learn(SOON);
     assert_eq!(tally.rolled_back, 1);
     let taken_back = notes.decisions.iter().position(|decision| decision.rolled_back).unwrap();
     let decision = &notes.decisions[taken_back];
@@ -112,7 +115,15 @@ fn a_patch_that_the_world_contradicts_is_taken_back() {
         notes.decisions[..taken_back].iter().rfind(|earlier| earlier.serial == decision.serial).unwrap();
     assert!(applied.accepted && 0 < applied.proofs && !decision.accepted);
     assert!(decision.reason.starts_with("over "), "{}", decision.reason);
-    assert!(4 * 400 < decision.steps, "nothing contradicts it before the world changes");
+    assert!(4 * u64::from(SOON) < decision.steps, "nothing contradicts it before the world changes");
+}
+
+#[test]
+fn a_world_that_changes_long_after_is_learned_anew_and_nothing_is_taken_back() {
+    let (tally, notes) = learn(400);
+    assert_eq!((tally.rolled_back, tally.changed), (0, 1));
+    let latest = notes.decisions.iter().rfind(|decision| decision.accepted).unwrap();
+    assert!(latest.kind == PatchKind::Synthesize && 4 * 400 < latest.steps, "{latest:?}");
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn the_machine_may_turn_away_from_an_incumbent_before_its_watch_has_seen_enough(
     // The longer an episode, the fewer of them the machine's own choice needs to turn to another expert.
     for seed in 1..4 {
         let mut notes = Notes::default();
-        let mut world = Fickle::new(300, [0, 1_000], 8);
+        let mut world = Fickle::new(SOON, [0, 1_000], 8);
         let settings = Settings { budget: 16_000, ..Settings::new(seed) };
         let learned =
             Learner::new(&world.shape().clone(), settings).unwrap().run(&mut world, &mut notes).unwrap();
@@ -148,7 +159,7 @@ fn the_machine_may_turn_away_from_an_incumbent_before_its_watch_has_seen_enough(
 #[test]
 fn returns_beyond_what_a_mean_can_hold_are_watched_all_the_same_and_saved() {
     let mut notes = Notes::default();
-    let mut world = Fickle::new(300, [150_000_000, 250_000_000], 8);
+    let mut world = Fickle::new(SOON, [150_000_000, 250_000_000], 8);
     let settings = Settings { budget: 12_000, ..Settings::new(3) };
     let mut learner = Learner::new(&world.shape().clone(), settings).unwrap();
     for unit in 0.. {
@@ -160,7 +171,7 @@ fn returns_beyond_what_a_mean_can_hold_are_watched_all_the_same_and_saved() {
         }
         let bytes = learner.encode();
         // Only the shape of the world is looked at between episodes.
-        let mut other = Fickle::new(300, [150_000_000, 250_000_000], 8);
+        let mut other = Fickle::new(SOON, [150_000_000, 250_000_000], 8);
         assert!(Learner::restore(&bytes, &mut other).unwrap().encode() == bytes);
     }
     assert_eq!(learner.tally().rolled_back, 1, "{:?} {:?}", learner.tally(), notes.decisions);

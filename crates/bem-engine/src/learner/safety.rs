@@ -165,7 +165,7 @@ mod tests {
             .with(|config| config.scheduler = SchedulerKind::Activities);
         let mut learner = Learner::new(&shape, settings).unwrap();
         let (seed, time, observation) = (0, 0, Bits::ZERO);
-        let mut world = Turncoat { shape, faithful: 400, episodes: 0, seed, time, observation };
+        let mut world = Turncoat { shape, faithful: 120, episodes: 0, seed, time, observation };
         let (mut units, mut applied) = (0, None);
         while learner.advance(&mut world, &mut ()).unwrap() != Event::Over {
             if !learner.workload.is_alarmed() {
