@@ -191,7 +191,9 @@ enum ImageAction {
 pub fn run(arguments: &ImageArguments) -> Result<Answer> {
     match &arguments.action {
         ImageAction::Base { at, json } => build_base(&at.layout, *json),
-        ImageAction::Snapshot { state, at, force, secret, json } => take(state, &at.layout, *force, secret, *json),
+        ImageAction::Snapshot { state, at, force, secret, json } => {
+            take(state, &at.layout, *force, secret, *json)
+        }
         ImageAction::List { at, json } => list(&at.layout, *json),
         ImageAction::Restore { reference, at, out, key, signer, plain_http, json } => {
             let signer = signer.as_deref().map(public_key).transpose()?;

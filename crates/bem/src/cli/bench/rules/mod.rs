@@ -158,8 +158,7 @@ fn is_right(means: &[(f64, f64)], recommended: usize) -> bool {
 
 /// Prints every world with every rule; the answer is no where another rule than the recommended one is ahead.
 pub fn report(json: bool) -> anyhow::Result<Answer> {
-    let rows: Vec<_> =
-        WORLDS.iter().map(|(name, played, right)| (*name, means(*played), *right)).collect();
+    let rows: Vec<_> = WORLDS.iter().map(|(name, played, right)| (*name, means(*played), *right)).collect();
     let holds = rows.iter().all(|(_, means, right)| is_right(means, *right));
     if json {
         let row = |(name, means, right): &(&str, Vec<(f64, f64)>, usize)| {
@@ -176,7 +175,9 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
         );
         return Ok(if holds { Answer::Yes } else { Answer::No });
     }
-    say!("Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with half of the 95 % interval's width.\n");
+    say!(
+        "Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with half of the 95 % interval's width.\n"
+    );
     let names: Vec<String> = RULES.iter().map(|ruled| ruled.name.to_string()).collect();
     say!("| world | {} | recommended | no other is ahead |", names.join(" | "));
     say!("|---{}|---|---|", "|---".repeat(RULES.len()));
@@ -196,8 +197,8 @@ mod tests {
     fn rewards_that_come_late_are_earned_sooner_by_a_rule_that_draws() {
         for seed in 1..=2 {
             let late = Played::Arms(16, 500);
-            let [index, softmax, tsallis] =
-                [RULES[UCB_V], RULES[SOFTMAX], RULES[TSALLIS_INF]].map(|ruled| earned(late, ruled, seed, 10_000));
+            let [index, softmax, tsallis] = [RULES[UCB_V], RULES[SOFTMAX], RULES[TSALLIS_INF]]
+                .map(|ruled| earned(late, ruled, seed, 10_000));
             assert!(index < softmax && index + 0.05 < tsallis, "seed {seed}: {index} {softmax} {tsallis}");
         }
     }
@@ -205,8 +206,8 @@ mod tests {
     #[test]
     fn who_predicts_beats_the_lowest_index_and_not_what_holds_against_adversaries() {
         for seed in 1..=2 {
-            let [index, tsallis] =
-                [RULES[UCB_V], RULES[TSALLIS_INF]].map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
+            let [index, tsallis] = [RULES[UCB_V], RULES[TSALLIS_INF]]
+                .map(|ruled| earned(Played::Against(2), ruled, seed, 6_000));
             assert!(0.45 < tsallis && index + 0.05 < tsallis, "seed {seed}: {tsallis} against {index}");
         }
     }
