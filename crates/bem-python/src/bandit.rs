@@ -183,7 +183,7 @@ impl Bandit {
     }
 
     /// For those who only look: the bandit when no round is under way.
-    fn settled<'a, 'py>(slf: &'a Bound<'py, Bandit>) -> PyResult<PyRef<'py, Bandit>> {
+    fn settled<'py>(slf: &Bound<'py, Bandit>) -> PyResult<PyRef<'py, Bandit>> {
         let is_under_way = slf.try_borrow()?.round.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if is_under_way {
             slf.try_borrow_mut()?.settle(slf.py())?;

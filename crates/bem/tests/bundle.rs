@@ -124,6 +124,9 @@ fn what_a_pattern_leaves_free_is_claimed_for_every_value_and_mutants_of_it_are_r
     }));
 }
 
+/// What somebody alters in a body.
+type Change<'a> = &'a dyn Fn(&mut Value);
+
 #[test]
 fn seed_warnings_and_features_are_those_that_the_history_names_whoever_signs() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -132,7 +135,7 @@ fn seed_warnings_and_features_are_those_that_the_history_names_whoever_signs() {
     let bundle = exported(folder.path(), "table", &["--game", &table, "--budget", "6000"]);
     assert!(!bundle["body"]["provenance"]["warnings"].as_array().expect("a list").is_empty(), "{bundle}");
     let signer = signer(folder.path());
-    let changes: [(&str, &dyn Fn(&mut Value)); 8] = [
+    let changes: [(&str, Change); 8] = [
         ("seed", &|body| body["provenance"]["seed"] = 2.into()),
         ("warnings", &|body| body["provenance"]["warnings"] = serde_json::json!([])),
         ("warnings", &|body| body["provenance"]["warnings"][0] = "solved".into()),

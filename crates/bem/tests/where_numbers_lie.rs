@@ -1,7 +1,6 @@
 //! Numbers whose declared bounds are far wider than what is seen of them: a look before the first step cuts them where their
 //! values lie, and the run keeps the places. Clauses: GLE-9, LOG-5; decision D-317.
 
-#[allow(dead_code, reason = "the run is kept by the test itself")]
 mod support;
 
 use serde_json::{Value, json};
