@@ -5,9 +5,10 @@ Run it with: cargo xtask battery tables --scale 10   (ten times five-fold cross-
 
 Every fold goes the whole way: the training rows become a CSV file, `bem learn` writes a policy, `bem export` makes a Python
 module of it, and that module answers the test rows. As bandit problems each training row is shown several times, an action is
-drawn with equal chance, and only whether it was right is logged; the same with each row shown once is told and not judged. The
-rules are those that `bem explain --log` finds on the training rows of the first fold. What was measured with the same program,
-scripts and packages is not measured again.
+drawn with equal chance, and only whether it was right is logged; the same with each row shown once is told and not judged. Where
+`bem learn` writes no policy, the fold is counted as one without: a row that is judged is missed where it has any. The rules are
+those that `bem explain --log` finds on the training rows of the first fold. What was measured with the same program, scripts and
+packages is not measured again.
 """
 import concurrent.futures
 import csv
@@ -109,8 +110,7 @@ def measure(bem, name, repeat, fold):
         with tempfile.TemporaryDirectory() as folder:
             learned = learn(bem, Path(folder), names, rows, roles)
             if learned is None:
-                if kind != "once":
-                    raise SystemExit(f"{name}, {kind}: bem learn finds nothing that the log supports")
+                # No policy is written, so that there is nothing to export and nothing to ask.
                 result[kind] = None
                 continue
             module, said = learned
@@ -131,21 +131,24 @@ def rows_of(name, found):
     lines, failed = [], []
     for kind, about in (("labels", "labels"), ("rewards", f"rewards, each row shown {shown} times"),
                         ("once", "rewards, each row shown once")):
-        learned = [one[kind] for one in found if one[kind] is not None]
-        if len(learned) < len(found):
-            about += f"; a policy in {len(learned)} of {len(found)} folds"
+        folds = [one for one in found if one[kind] is not None]
+        learned, without = [one[kind] for one in folds], len(found) - len(folds)
+        allowed = "not judged" if kind == "once" else margin
+        if without and kind != "once":
+            failed.append(f"{name}, {kind}: no policy in {without} of {len(found)} folds")
         if not learned:
-            lines.append(f"| {name} | {about} | | {best} {means[best]:.2f} | | not judged | | | | |")
+            lines.append(f"| {name} | {about} | {without} of {len(found)} | | {best} {means[best]:.2f} | | {allowed} | | | | |")
             continue
         mean, said = (100 * statistics.fmean(one[key] for one in learned) for key in ("accuracy", "said"))
         gates, reads = (statistics.median(one[key] for one in learned) for key in ("gates", "reads"))
         models = [one["model"].split(":")[0] for one in learned]
         model = max(sorted(set(models)), key=models.count)
-        allowed = "not judged" if kind == "once" else margin
-        lines.append(f"| {name} | {about} | {mean:.2f} | {best} {means[best]:.2f} | {means[best] - mean:+.2f} | {allowed} | {said:.2f} "
-                     f"| {gates:.0f} | {reads:.0f} | {model} ({models.count(model)} of {len(models)}) |")
-        if kind != "once" and means[best] - mean > margin:
-            failed.append(f"{name}, {kind}: {means[best] - mean:.2f} points are missing, {margin} may be")
+        # The peer is held against the policies on the folds that have one.
+        missing = 100 * statistics.fmean(one["peers"][best] for one in folds) - mean
+        lines.append(f"| {name} | {about} | {without} of {len(found)} | {mean:.2f} | {best} {means[best]:.2f} | {missing:+.2f} "
+                     f"| {allowed} | {said:.2f} | {gates:.0f} | {reads:.0f} | {model} ({models.count(model)} of {len(models)}) |")
+        if kind != "once" and missing > margin:
+            failed.append(f"{name}, {kind}: {missing:.2f} points are missing, {margin} may be")
     every = ", ".join(f"{peer} {mean:.2f}" for peer, mean in means.items())
     return lines, f"- {name}: {every}", failed
 
@@ -156,10 +159,16 @@ def rules_page(done, names):
              "log is the table's own rows that they were learned from. A vote of some hundred bits is no short list of rules: the stated",
              "agreement says how far the rules are the circuit on these rows, and `--json` has all of them.", ""]
     for name in names:
-        rules = done[name, 0, 0]["rules"].splitlines()
+        rules = done[name, 0, 0].get("rules", "There is no policy of this fold.").splitlines()
         shown = rules[:RULES_SHOWN]
         lines += [f"### {name}", "", "```text", *shown, *(["..."] if len(shown) < len(rules) else []), "```", ""]
     return lines
+
+
+def progress(one):
+    """What one fold brought, for the one who waits."""
+    return ", ".join(f"{kind} " + ("no policy" if one[kind] is None else f"{one[kind]['accuracy']:.3f}")
+                     for kind in ("labels", "rewards"))
 
 
 def main():
@@ -173,9 +182,10 @@ def main():
         for job in concurrent.futures.as_completed(jobs):
             done[jobs[job]] = one = job.result()
             kept.add(one)
-            print(*jobs[job], f"labels {one['labels']['accuracy']:.3f}, rewards {one['rewards']['accuracy']:.3f}", flush=True)
-    head = ["| table | from | accuracy, % | best of scikit-learn | missing | may be | BEM's own figure, % | gates | bits read | model |",
-            "|---|---|---|---|---|---|---|---|---|---|"]
+            print(*jobs[job], progress(one), flush=True)
+    head = ["| table | from | folds without a policy | accuracy, % | best of scikit-learn | missing | may be | BEM's own figure, % "
+            "| gates | bits read | model |",
+            "|---|---|---|---|---|---|---|---|---|---|---|"]
     lines, notes, failed = [], [], []
     for name in only:
         found = [done[place] for place in folds if place[0] == name]
@@ -187,7 +197,9 @@ def main():
         "digits of scikit-learn, numbers cut at thresholds by BEM itself, the exported Python module asked about the rows held out.",
         "Gates and bits are medians, the model is the most frequent one. BEM's own figure is what it prints of itself: cross-validated",
         "accuracy, or the doubly robust estimate on cases set aside. As a bandit problem a row is drawn an action for, with equal",
-        "chance, each time that it is shown; D-311 says why it is shown several times. Rows shown once are told and not judged.", "",
+        "chance, each time that it is shown; D-311 says why it is shown several times. Rows shown once are told and not judged.",
+        "Where the log supports no policy better than that which wrote it, `bem learn` writes none: figures of BEM, and what is missing",
+        "to the peer, are those of the folds that have one, and a row that is judged is missed where any fold has none.", "",
         *head, *lines, "", "Peers, accuracy in percent:", "", *notes, ""])
     if set(only) == set(TABLES):
         page.write_text(text + "\n".join(rules_page(done, only)))

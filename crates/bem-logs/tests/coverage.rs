@@ -110,14 +110,15 @@ fn intervals_cover_the_truth_and_are_not_much_wider_than_the_normal_ones() {
     // it would have come up ten times.
     assert!(withheld * 100 < LOGS, "{withheld} values are withheld");
     println!(
-        "| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n|---|---|---|"
+        "| estimate | intervals that hold the truth, of {LOGS} | median width, normal one = 1 | withheld beside them |\n\
+         |---|---|---|---|"
     );
     for (place, name) in ["inverse propensity", "self-normalised", "doubly robust"].into_iter().enumerate() {
         ratios[place].sort_unstable();
         // The normal width over ours, in thousandths: 667 is 1.5 times as wide.
         let median = ratios[place][ratios[place].len() / 2];
         let wide = 100_000 / median;
-        println!("| {name} | {} | {}.{:02} |", covered[place], wide / 100, wide % 100);
+        println!("| {name} | {} | {}.{:02} | {withheld} |", covered[place], wide / 100, wide % 100);
         assert!(930 <= covered[place], "{name} covers the truth in {} of {LOGS} logs", covered[place]);
         assert!(667 <= median, "{name}: the normal width is {median} thousandths of ours");
     }

@@ -104,14 +104,14 @@ fn intervals_of_episodes_cover_the_truth_and_are_not_much_wider_than_the_normal_
     }
     assert!(withheld * 20 < LOGS, "{withheld} intervals are withheld");
     println!(
-        "| estimate of episodes | intervals that hold the truth, of {LOGS} | median width, normal one = 1 |\n\
-         |---|---|---|"
+        "| estimate of episodes | intervals that hold the truth, of {LOGS} | median width, normal one = 1 | withheld beside them |\n\
+         |---|---|---|---|"
     );
     for (place, name) in ["per-decision weights", "self-normalised"].into_iter().enumerate() {
         ratios[place].sort_unstable();
         let median = ratios[place][ratios[place].len() / 2];
         let wide = 100_000 / median;
-        println!("| {name} | {} | {}.{:02} |", covered[place], wide / 100, wide % 100);
+        println!("| {name} | {} | {}.{:02} | {withheld} |", covered[place], wide / 100, wide % 100);
         assert!(930 <= covered[place], "{name} covers the truth in {} of {LOGS} logs", covered[place]);
         assert!(667 <= median, "{name}: the normal width is {median} thousandths of ours");
     }

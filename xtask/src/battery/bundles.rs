@@ -20,7 +20,8 @@ pub fn bundles(scale: u64) -> Result<()> {
     let page = format!(
         "# Bundles and their mutants\n\nWritten by `cargo xtask battery bundles`, commit {}. A mutant differs from the exported \
          bundle in one place; no two are the same. As it is,\nboth checkers refuse it; signed anew with the run's own key it may be accepted only where it \
-         still states what is true.\n\n{}",
+         still states what is true.\nThe tasks named behind `None:` are those whose bundle carries no statement; docs/formats/bundle.md says when \
+         that is so.\nTheir certificates are those of forbidden pairs, if there are any.\n\n{}",
         commit()?,
         found
     );

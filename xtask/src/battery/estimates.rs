@@ -20,8 +20,10 @@ pub fn estimates(_scale: u64) -> Result<()> {
     let page = format!(
         "# Off-policy estimates, measured\n\nWritten by `cargo xtask battery estimates`, commit {}. Each log has 500 decisions in a \
          world of eight contexts and\nthree actions, drawn anew with its chances of reward, its logging policy (the rarest action has \
-         one chance in twenty)\nand the policy that is judged. Asked are 93 % and 1.5. Logs that are found not to support the policy are \
-         left out, as no\nvalue is told of them: fewer than one in a hundred, and of episodes one in twenty.\n\n{decisions}\n\nThe same of 1,000 logged episodes of three \
+         one chance in twenty)\nand the policy that is judged. Asked are 93 % and 1.5.\n\nLogs are drawn until 1,000 of them are found to support the policy. \
+         Of the others no value is told, so that their\nintervals are not judged: the last column counts them, one number for all \
+         estimates of a table, and the shares beside\nit are those of the values that are told. The tests fail from one in a hundred \
+         on, and with episodes from one in twenty.\n\n{decisions}\n\nThe same of 1,000 logged episodes of three \
          steps, in a world of four states and two actions, of which the logging policy\ntakes the rarer one with three chances in \
          ten at least; the truth is worked out backward.\n\n{episodes}\n",
         commit()?
