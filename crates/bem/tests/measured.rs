@@ -225,6 +225,8 @@ fn a_policy_that_counts_steps_is_marked_everywhere() {
 fn what_is_printed_fits_eighty_columns() {
     let folder = folder();
     let command = example("inventory_env.py");
+    // Without its role the column of propensities would be a feature, which tells what was done.
+    const ROLES: [&str; 6] = ["--action", "shown", "--reward", "click", "--propensity", "p"];
     for words in [
         &["solve", "dyck", "--budget", "3000", "--out", "one"][..],
         &["solve", "--env-cmd", &command, "--budget", "9000", "--env-timeout", "600"],
@@ -234,8 +236,8 @@ fn what_is_printed_fits_eighty_columns() {
         &["replay", "one"],
         &["export", "one", "--format", "c", "--out", "policy.h"],
         &["init", "--from", "log", "."],
-        &["learn", "log.csv", "--action", "shown", "--reward", "click", "--out", "ads.policy"],
-        &["evaluate", "ads.policy", "--log", "log.csv", "--action", "shown", "--reward", "click"],
+        &[&["learn", "log.csv", "--out", "ads.policy"][..], &ROLES].concat(),
+        &[&["evaluate", "ads.policy", "--log", "log.csv"][..], &ROLES].concat(),
     ] {
         let said = text(&bem(folder.path(), words).stdout);
         for line in said.lines() {
