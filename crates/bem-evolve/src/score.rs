@@ -196,7 +196,8 @@ impl PoxState {
         self.yield_average
     }
 
-    /// Steps since a score stood out: how saturated the search for structure is.
+    /// Steps since the score of an applied patch stood out, or since the beginning where none has: how saturated the search for
+    /// structure is.
     pub fn steps_since_high_score(&self, step: u64) -> u64 {
         step.saturating_sub(self.last_high_score_step)
     }

@@ -72,6 +72,40 @@ fn a_run_saves_resumes_replays_and_exports() {
 }
 
 #[test]
+fn how_long_no_score_has_stood_out_is_said_of_every_try_and_changes_no_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let whole = run_json(&out, &["--steps", "8000"]);
+    let curves = std::fs::read_to_string(out.join("curves.jsonl")).unwrap();
+    let curves: Vec<Value> = curves.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut stood_out = 0;
+    for rung in
+        whole["families"].as_array().unwrap().iter().flat_map(|family| family["climbed"].as_array().unwrap())
+    {
+        let (steps, since) = (rung["steps"].as_u64().unwrap(), rung["steps_since_high_score"].as_u64());
+        let since = since.unwrap_or_else(|| panic!("{rung}"));
+        let name = format!("{}#{}", rung["task"].as_str().unwrap(), rung["attempt"]);
+        let curve = &curves.iter().find(|line| line["of"] == name.as_str()).expect("a line for every try")["curve"];
+        assert_eq!(curve["steps_since_high_score"], since);
+        // It began with a patch that was let in, or with the try.
+        let begin = steps - since;
+        let is_applied = |patch: &Value| patch["accepted"] == true && patch["steps"] == begin;
+        assert!(begin == 0 || curve["patches"].as_array().unwrap().iter().any(is_applied), "{rung}");
+        stood_out += u32::from(0 < begin);
+    }
+    assert!(0 < stood_out, "a patch that solves a task stands out: {whole}");
+
+    // One task says it too, and on a terminal in words.
+    let words = ["solve", "parity", "--param", "n=4", "--budget", "4000", "--seed", "1"];
+    let solved: Value = serde_json::from_slice(&bem(&[&words[..], &["--json"]].concat()).stdout).unwrap();
+    let (steps, since) = (solved["steps"].as_u64().unwrap(), solved["steps_since_high_score"].as_u64());
+    let said = text(&bem(&words).stdout);
+    let plain = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = format!("score stood out is {} of {steps} steps old", since.unwrap());
+    assert!(since.unwrap() < steps && plain.contains(&wanted), "{said}");
+}
+
+#[test]
 fn one_expert_of_a_run_is_judged_by_a_log_and_the_others_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");

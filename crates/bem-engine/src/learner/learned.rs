@@ -12,7 +12,7 @@ use bem_base::fixed::Fixed;
 use bem_synth::library::Machine;
 
 impl Learned {
-    /// Writes the canonical bytes.
+    /// Writes the canonical bytes. Steps since a high score are for whoever looks at a run, not for its history, and stay out.
     pub(crate) fn encode(&self, writer: &mut Writer) {
         self.agent.encode(writer);
         writer.text(&self.words);
@@ -68,6 +68,7 @@ impl Learned {
             counterexample,
             contradiction,
             shortfall,
+            steps_since_high_score: None,
             scheduled,
             barriers,
             chain_head,

@@ -322,6 +322,9 @@ pub struct Learned {
     pub contradiction: Option<Bits>,
     /// What is earned less than was promised, if it surely is.
     pub shortfall: Option<Shortfall>,
+    /// Steps since the score of an applied patch stood out, or since the beginning where none has; none in an answer of another
+    /// process, which does not carry it.
+    pub steps_since_high_score: Option<u64>,
     /// What the scheduler has given out.
     pub scheduled: Scheduled,
     /// Barriers that were passed.
@@ -476,6 +479,9 @@ impl Learner {
             counterexample: self.counterexample(),
             contradiction: self.contradiction(),
             shortfall: self.shortfall(),
+            steps_since_high_score: Some(
+                self.machinery.evolution().pox().steps_since_high_score(self.tally.steps),
+            ),
             scheduled: self.workload.scheduled(),
             barriers: self.machinery.barriers(),
             chain_head: *self.history.head(),

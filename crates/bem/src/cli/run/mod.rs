@@ -148,8 +148,9 @@ pub fn run(arguments: &RunArguments) -> Result<Answer> {
     check(arguments)?;
     if let Some(directory) = arguments.resume.as_deref().filter(|directory| is_program_run(directory)) {
         // A program's run is over one task, and needs its program.
-        let (key, json) = (arguments.key.as_deref(), arguments.json);
-        solve::run(&SolveArguments::resuming(directory, key, json))?;
+        refuse_idle(arguments, directory)?;
+        let (key, config) = (arguments.key.as_deref(), &arguments.config);
+        solve::run(&SolveArguments::resuming(directory, key, config, arguments.json))?;
         return Ok(Answer::Yes);
     }
     interrupt::listen();
@@ -274,6 +275,26 @@ fn check(arguments: &RunArguments) -> Result<()> {
     }
     for family in &arguments.families {
         task::family(family).context("--families")?;
+    }
+    Ok(())
+}
+
+/// What limits a climb does not limit a run over one task, which ends with its budget.
+fn refuse_idle(arguments: &RunArguments, directory: &Path) -> Result<()> {
+    let name = directory.display();
+    let ends = format!("a run over one task ends with its budget, see bem solve --resume {name} --budget N");
+    let idle = [
+        ("--minutes", arguments.minutes.is_some(), ends.as_str()),
+        ("--steps", arguments.steps.is_some(), ends.as_str()),
+        ("--threads", arguments.threads.is_some(), "one task is learned on one thread"),
+        (
+            "--segment-bytes",
+            arguments.segment_bytes != SEGMENT_BYTES_DEFAULT,
+            "the ledger of a run over one task has files of one size",
+        ),
+    ];
+    if let Some((option, _, reason)) = idle.into_iter().find(|(_, is_given, _)| *is_given) {
+        bail!("{option} has no effect on --resume {name}: {reason}");
     }
     Ok(())
 }

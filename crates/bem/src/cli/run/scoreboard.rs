@@ -2,6 +2,7 @@
 
 use super::report::{Curves, Unexplained};
 use crate::cli::fit::{WIDTH, wrapped};
+use crate::cli::solve::saturation;
 use crate::measured::{Measured, units};
 use bem_base::digest::Digest;
 use bem_base::words::quantity;
@@ -129,7 +130,7 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
         );
         let stands = (!track.is_at_top()).then(|| standing(track, curves));
         let unexplained = curve.and_then(|curve| curve.unexplained.as_ref().map(Unexplained::text));
-        for line in [stands, unexplained].iter().flatten().flat_map(|said| wrapped(said, WIDTH - 4)) {
+        for line in [stands, saturated(track, curves), unexplained].iter().flatten().flat_map(|said| wrapped(said, WIDTH - 4)) {
             let _ = writeln!(text, "    {line}");
         }
     }
@@ -150,6 +151,13 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
     }
     text.push('\n');
     text
+}
+
+/// Whether a family that is not at the top still found something in its latest try.
+fn saturated(track: &Track, curves: &Curves) -> Option<String> {
+    let latest = track.climbed.last().filter(|_| !track.is_at_top())?;
+    let since = curves.of(latest)?.steps_since_high_score?;
+    Some(format!("in the latest try {}", saturation(since, latest.steps)))
 }
 
 /// What was practised beside the rungs, and the first composition across families that was solved.
@@ -181,6 +189,7 @@ pub fn to_json(climb: &Climb, curves: &Curves, head: &Digest, directory: &Path) 
             "steps_to_99": climbed.steps_to_99, "gates": climbed.policy.gates(),
             "state_bits": climbed.policy.memory_bits(), "patches_applied": climbed.applied,
             "patches_rejected": climbed.rejected, "proofs_checked": climbed.proofs,
+            "steps_since_high_score": curve.and_then(|curve| curve.steps_since_high_score),
             "hypothesis": climbed.words, "trace_head": climbed.head.to_hex(),
             "return_mean": measured.map(|measured| units(measured.policy.mean)),
             "counts_steps": 0 < counts_steps(&climbed.policy),

@@ -13,7 +13,7 @@ mod words;
 pub use look::Look;
 pub use measure::game_baselines;
 pub use resume::is_program_run;
-pub use words::{COUNTING, circuit_words, support, unexplained};
+pub use words::{COUNTING, circuit_words, saturation, support, unexplained};
 
 use super::Answer;
 use super::config::ConfigFile;
@@ -112,7 +112,7 @@ pub struct SolveArguments {
     /// The part of the baseline's return that may be risked, such as 0.05: what is tried is paid from it and from gains.
     /// After every try, what all episodes have earned is at least the rest, with a probability of 19 in 20 for all tries of a run
     /// together: with 1 in 20 the baseline earns more than the upper bound that its own episodes give
-    #[arg(long, value_name = "EPSILON", requires = "baseline")]
+    #[arg(long, value_name = "EPSILON", requires = "baseline", conflicts_with = "resume")]
     conservative: Option<String>,
     /// Keep the run in this folder: ledger, circuit, report.html
     #[arg(long, value_name = "DIR")]
@@ -132,9 +132,14 @@ pub struct SolveArguments {
 
 impl SolveArguments {
     /// Goes on with a run, as `bem run --resume` asks for it.
-    pub fn resuming(directory: &Path, key: Option<&Path>, json: bool) -> SolveArguments {
+    pub fn resuming(
+        directory: &Path,
+        key: Option<&Path>,
+        config: &ConfigFile,
+        json: bool,
+    ) -> SolveArguments {
         let (resume, key) = (Some(directory.to_path_buf()), key.map(Path::to_path_buf));
-        SolveArguments { resume, key, json, ..SolveArguments::default() }
+        SolveArguments { resume, key, config: config.clone(), json, ..SolveArguments::default() }
     }
 }
 

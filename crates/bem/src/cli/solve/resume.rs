@@ -12,7 +12,8 @@ use crate::cli::Answer;
 use crate::cli::snapshot::newest_climb;
 use crate::interrupt;
 use crate::kept_world::{kept_files, worlds_from};
-use crate::task::{ENV_TIMEOUT_DEFAULT, TaskWorld, program};
+use crate::task::{ENV_TIMEOUT_DEFAULT, TIMED_BY_CATALOG, TaskWorld, patience, program};
+use crate::tool_task::PREFIX;
 use anyhow::{Context as _, Result, bail};
 use bem_data::Encoder;
 use bem_engine::climb::Climb;
@@ -25,7 +26,6 @@ use serde_json::Map;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Whether the run in this folder is one over a program.
 pub fn is_program_run(directory: &Path) -> bool {
@@ -46,12 +46,11 @@ fn world_file(files: &[Vec<u8>]) -> Result<Option<WorldFile>> {
 
 /// Goes on with the run in this folder.
 pub fn run(arguments: &SolveArguments, directory: &Path) -> Result<Answer> {
-    if arguments.seed.is_some() {
-        bail!("--seed has no effect on --resume {}: it was fixed when the run began", directory.display());
-    }
+    refuse_idle(arguments, directory)?;
     interrupt::listen();
     if answers::path(directory).exists() {
         let begun = answers::read(directory)?;
+        arguments.config.check_against(&begun.climb.config().parameters)?;
         return go_on_with_program(arguments, directory, begun, true);
     }
     let (climb, _) = newest_climb(directory)?;
@@ -78,6 +77,21 @@ pub fn run(arguments: &SolveArguments, directory: &Path) -> Result<Answer> {
             go_on_with_game(arguments, directory, &climb, (file, start), files)
         }
     }
+}
+
+/// What the run has had from its beginning cannot be changed, and what is not kept cannot go on.
+fn refuse_idle(arguments: &SolveArguments, directory: &Path) -> Result<()> {
+    let (fixed, unkept) = ("it was fixed when the run began", "no run on such terms is kept");
+    let idle = [
+        ("--seed", arguments.seed.is_some(), fixed),
+        ("--stationary", arguments.stationary, fixed),
+        ("--no-replay", arguments.terms.no_replay, unkept),
+        ("--delay-rewards", 0 < arguments.terms.delay_rewards, unkept),
+    ];
+    if let Some((option, _, reason)) = idle.into_iter().find(|(_, is_given, _)| *is_given) {
+        bail!("{option} has no effect on --resume {}: {reason}", directory.display());
+    }
+    Ok(())
 }
 
 fn task_of(climb: &Climb) -> String {
@@ -152,12 +166,15 @@ fn go_on_with_program(
     is_cut: bool,
 ) -> Result<Answer> {
     let answers::Begun { climb, command, timeout, record, start } = begun;
+    if arguments.task.env_timeout.is_some() && command.starts_with(PREFIX) {
+        bail!("--env-timeout has no effect on {}: {TIMED_BY_CATALOG}", directory.display());
+    }
     let mut lesson = named(arguments, directory, &climb, start)?;
     if !is_cut && lesson.settings.budget == climb.config().unit_steps {
         refuse_finished(directory, &climb)?;
     }
     let timeout = arguments.task.env_timeout.unwrap_or(timeout);
-    let task = program(&command, &BTreeMap::new(), Duration::from_secs(timeout))?;
+    let task = program(&command, &BTreeMap::new(), patience(timeout)?)?;
     lesson.yardstick = task.yardstick;
     let TaskWorld::Program(mut world) = task.world else { bail!("{command} is no program") };
     // Numbers stay cut as they were when the run began, whatever was looked at then.

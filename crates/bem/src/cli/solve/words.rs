@@ -77,6 +77,7 @@ pub fn to_json(seed: u64, task: (&str, Map<String, Value>), told: &Told<'_>) -> 
         "patches_rejected": learned.tally.rejected,
         "patches_undecided": undecided(solution),
         "proofs_checked": learned.tally.proofs,
+        "steps_since_high_score": learned.steps_since_high_score,
         "replay": learned.tally.repetition == Repetition::Claimed,
         "resets": learned.tally.resets,
         "episodes_abandoned": learned.tally.abandoned,
@@ -156,11 +157,22 @@ pub fn print_summary(name: &str, seed: u64, told: &Told<'_>) {
         line("warning", ADAPTING);
     }
     solution.decisions.iter().for_each(print_decision);
+    if let Some(since) = learned.steps_since_high_score {
+        line("evolution", &saturation(since, steps));
+    }
     say_text!("{}", plot(&solution.curve));
     if told.score().is_some() && !told.is_solved() {
         line("what helps", advice(solution));
     }
     say!("  trace head   {}", learned.chain_head);
+}
+
+/// How saturated the search for structure was at the end of so many steps, in words.
+pub fn saturation(since: u64, steps: u64) -> String {
+    match since < steps {
+        true => format!("the latest patch whose score stood out is {since} of {steps} steps old"),
+        false => format!("no score of a patch has stood out in {steps} steps"),
+    }
 }
 
 /// The size of a circuit in words.

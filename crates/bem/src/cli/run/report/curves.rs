@@ -43,6 +43,9 @@ pub struct Curve {
     /// What the model cannot represent, where acting surely earns less than was predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<Unexplained>,
+    /// Steps since the score of an applied patch stood out; none in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps_since_high_score: Option<u64>,
     /// The seed of the instance.
     #[serde(default)]
     pub seed: u64,
@@ -215,6 +218,7 @@ impl Curves {
             optimum,
             random: yardstick.map(|yardstick| to_float(yardstick.random)),
             unexplained: solution.learned.shortfall.as_ref().map(Unexplained::of),
+            steps_since_high_score: solution.learned.steps_since_high_score,
             seed: result.seed,
             measured: measured.copied().or_else(|| Measured::of(&solution.evaluation, yardstick)),
             patches: solution.decisions.iter().map(|decision| patch(decision, solution)).collect(),
