@@ -2,7 +2,8 @@
 //! files in CONTRIBUTING.md that a newcomer follows.
 //!
 //! `cargo xtask words` writes docs/words.md from the first sentence above each type; lint fails when the page is not the one
-//! that would be written, when a private word is back, or when a list names other files than those in which its example is.
+//! that would be written, when two types of one name have the same sentence, when a private word is back, or when a list names
+//! other files than those in which its example is.
 
 use crate::tidy::files;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -112,8 +113,8 @@ fn sentence(lines: &[&str], line: usize) -> String {
     first_sentence(&comment.join(" "))
 }
 
-/// The page of all type names that are defined more than once.
-fn page(root: &Path) -> Result<String> {
+/// All type names that are defined more than once, with what each is.
+fn ambiguous(root: &Path) -> Result<BTreeMap<String, Vec<Meaning>>> {
     let mut types: BTreeMap<String, Vec<Meaning>> = BTreeMap::new();
     for (place, text) in sources(root)? {
         let lines: Vec<&str> = text.lines().collect();
@@ -131,6 +132,22 @@ fn page(root: &Path) -> Result<String> {
         }
     }
     types.retain(|_, meanings| 1 < meanings.len());
+    Ok(types)
+}
+
+/// The first name that has the same sentence twice, with the sentence and both places: such a row tells nobody which is which.
+fn repeated(types: &BTreeMap<String, Vec<Meaning>>) -> Option<String> {
+    types.iter().find_map(|(name, meanings)| {
+        let mut seen = BTreeMap::new();
+        meanings.iter().find_map(|Meaning { place, sentence }| {
+            let other = seen.insert(sentence, place)?;
+            Some(format!("type {name} is {sentence:?} both in {other} and in {place}: say what each is of"))
+        })
+    })
+}
+
+/// The page of all type names that are defined more than once.
+fn page(types: &BTreeMap<String, Vec<Meaning>>) -> Result<String> {
     let mut text = String::from(
         "# Type names with more than one meaning\n\n\
          Written by `cargo xtask words` from the sentence above each definition; lint fails when it is out of date. Where a type\n\
@@ -140,7 +157,7 @@ fn page(root: &Path) -> Result<String> {
          [The glossary](glossary.md) has the words of the whole project.\n\n\
          | name | where | what it is there |\n|---|---|---|\n",
     );
-    for (name, meanings) in &types {
+    for (name, meanings) in types {
         for Meaning { place, sentence } in meanings {
             writeln!(text, "| {name} | `{place}` | {sentence} |")?;
         }
@@ -150,7 +167,7 @@ fn page(root: &Path) -> Result<String> {
 
 /// Writes the page.
 pub fn write(root: &Path) -> Result<()> {
-    std::fs::write(root.join(PAGE), page(root)?)?;
+    std::fs::write(root.join(PAGE), page(&ambiguous(root)?)?)?;
     println!("{PAGE}");
     Ok(())
 }
@@ -269,8 +286,12 @@ fn has_word(text: &str, word: &str) -> bool {
 pub fn check(root: &Path) -> Result<()> {
     check_private(root)?;
     let lists = check_lists(root)?;
-    let is_current =
-        std::fs::read_to_string(root.join(PAGE)).is_ok_and(|text| text == page(root).unwrap_or_default());
+    let types = ambiguous(root)?;
+    if let Some(repeated) = repeated(&types) {
+        bail!("{repeated}");
+    }
+    let page = page(&types)?;
+    let is_current = std::fs::read_to_string(root.join(PAGE)).is_ok_and(|text| text == page);
     ensure!(is_current, "{PAGE} is not what `cargo xtask words` writes");
     println!("words: {lists} lists of files, {PAGE} is current");
     Ok(())
@@ -316,6 +337,20 @@ mod tests {
                 && of_a_gate("b.rs", "Kind::Gate")
         );
         assert!(!of_a_gate("a/b.rs", "Gate::new()\n#[cfg(test)]\nmod tests { Kind::Gate }"));
+    }
+
+    #[test]
+    fn two_types_of_one_name_and_one_sentence_are_named() {
+        let types = |sentences: &[&str]| {
+            let meaning = |(number, sentence): (usize, &&str)| Meaning {
+                place: format!("{number}.rs"),
+                sentence: sentence.to_string(),
+            };
+            BTreeMap::from([("Rule".to_string(), sentences.iter().enumerate().map(meaning).collect())])
+        };
+        assert_eq!(repeated(&types(&["One rule", "One rule of a list"])), None);
+        let found = repeated(&types(&["One rule", "One rule of a list", "One rule"])).unwrap();
+        assert!(found.contains("Rule") && found.contains("0.rs") && found.contains("2.rs"), "{found}");
     }
 
     #[test]

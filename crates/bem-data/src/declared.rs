@@ -222,6 +222,7 @@ fn parts_of(text: &str) -> Result<(Encoder, BTreeMap<String, Box<RawValue>>), Da
 /// What was declared, and the named values of every state.
 pub type OfStates = (Declared, Vec<Vec<Value>>);
 
+/// Named features, rules of what is BAD, and rules of what must never be done.
 type Parts = (Vec<Feature>, Vec<Rule>, Vec<Rule>);
 
 fn parts(texts: &Texts<'_>, actions: u16) -> Result<Option<Parts>, DataError> {

@@ -21,7 +21,7 @@ enum Test {
     OneOf(Vec<u16>),
 }
 
-/// One rule.
+/// One rule that a user declares: what is BAD, or what must never be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The place of a feature and what it must be; all must hold.

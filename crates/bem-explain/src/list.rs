@@ -53,7 +53,7 @@ impl Condition {
     }
 }
 
-/// One rule.
+/// One rule of the list that explains a circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// All of these.

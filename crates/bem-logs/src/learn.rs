@@ -226,6 +226,7 @@ impl Fitted {
     }
 }
 
+/// What all fits to one log share: its rows, their scores, and the bounds on circuits.
 struct Learner<'a> {
     log: &'a Log,
     design: &'a Design,

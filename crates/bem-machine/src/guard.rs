@@ -13,7 +13,7 @@ use bem_circuit::netlist::{Builder, Signal};
 /// Rules that a guard may hold.
 pub const RULES_MAX: usize = 4_096;
 
-/// One rule.
+/// One rule of a guard, which puts an action in the place of a forbidden one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     /// What is seen.

@@ -111,7 +111,7 @@ impl Line {
     }
 }
 
-/// What the entries so far amount to.
+/// What the entries of a service so far amount to: tables, worlds, counts.
 #[derive(Clone, Debug)]
 pub struct Book {
     pub(crate) config: ServiceConfig,

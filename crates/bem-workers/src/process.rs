@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// What is said of a program that is gone.
 const ENDED: &str = "the program has ended";
 
-/// A running program that speaks line by line.
+/// A running program that is a child of this one and speaks line by line over its pipes.
 pub struct Process {
     child: Child,
     /// None once the input is closed.

@@ -16,7 +16,7 @@ use bem_workers::simulator::Simulators;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A running program that speaks line by line.
+/// A running program that is asked line by line over a tool bus.
 pub struct Process {
     channel: Channel<Arc<Shared>>,
     port: Port<Arc<Shared>>,

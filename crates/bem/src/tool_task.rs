@@ -39,7 +39,7 @@ const HORIZON_MAX: u32 = 64;
 /// Bits of all fields at most.
 const BITS_MAX: u32 = 256;
 
-/// The file as it is written.
+/// A task over tools as its file is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

@@ -34,6 +34,7 @@ pub struct LaneWorlds<'g> {
     lanes: Vec<Lane>,
 }
 
+/// One running world with the episode that it plays.
 struct Lane {
     world: Box<dyn Environment + Send>,
     /// The place of the seed that it plays.

@@ -30,7 +30,7 @@ use bem_machine::machine::MachineError;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// What the entries so far amount to.
+/// What the entries of a climb so far amount to: tables and counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     pub(super) tables: Tables,

@@ -100,7 +100,7 @@ fn bad_improvement(change: &Change, prng: &mut Prng) -> Improvement {
     }
 }
 
-/// What a battery found.
+/// What a battery of bad patches found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Bad patches tried, by form and fault.

@@ -27,7 +27,7 @@ pub(super) struct Chain {
     values: Vec<Vec<i64>>,
 }
 
-/// An episode under way.
+/// A walk along the chain under way.
 #[derive(Clone)]
 pub(super) struct State {
     place: usize,

@@ -30,7 +30,7 @@ pub(super) struct Consequence {
     chance: i32,
 }
 
-/// An episode under way.
+/// An episode under way in which the first action decides.
 #[derive(Clone)]
 pub(super) struct State {
     time: u32,

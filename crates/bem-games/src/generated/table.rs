@@ -22,7 +22,7 @@ pub(super) struct ShownTable {
     zero: u16,
 }
 
-/// An episode under way.
+/// An episode under way in which a shown table is asked for.
 #[derive(Clone)]
 pub(super) struct State {
     time: u32,

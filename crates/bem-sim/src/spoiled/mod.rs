@@ -47,7 +47,7 @@ impl SpoiledPart {
     ];
 }
 
-/// What a battery found; nothing in it was accepted that must not be.
+/// What a battery of spoiled histories found; nothing in it was accepted that must not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Spoiled patches that the audit refused, by kind.

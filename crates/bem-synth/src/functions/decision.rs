@@ -27,7 +27,7 @@ pub struct Decision;
 /// Bits and the values they must have.
 type Literals = Vec<(usize, bool)>;
 
-/// A conjunction and the label it gives.
+/// A conjunction that is tried on rows, and the label it gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     literals: Literals,

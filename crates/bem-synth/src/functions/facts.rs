@@ -40,7 +40,7 @@ enum Word {
     Made(Made),
 }
 
-/// Something that holds or not.
+/// Something about the fields of a row that is tried: it holds or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fact {
     /// The bit at this index is set.

@@ -122,7 +122,7 @@ pub enum Join {
     And = 1,
 }
 
-/// A conjunction and the label it gives.
+/// A conjunction that a statement names, and the label it gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Bits and the values they must have.
@@ -238,7 +238,7 @@ impl Relation {
         [Relation::Meets, Relation::Exceeds, Relation::Lacks, Relation::Below, Relation::Above];
 }
 
-/// Something that holds or not; a word stands for all its bits.
+/// Something that a statement says of a row, which holds or not; a word stands for all its bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A bit is set.

@@ -107,7 +107,7 @@ pub struct List {
     pub otherwise: Vec<u8>,
 }
 
-/// One rule.
+/// One rule of the explanation in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {

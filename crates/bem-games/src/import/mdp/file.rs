@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
-/// The file as it is written.
+/// A decision process as its file is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {

@@ -108,7 +108,7 @@ impl Tally {
     }
 }
 
-/// A tree over bits of the observation.
+/// What one action is worth, by a tree over bits of the observation.
 enum Tree {
     Leaf(i64),
     Node(usize, Box<Tree>, Box<Tree>),

@@ -83,7 +83,7 @@ impl Tally {
     }
 }
 
-/// A tree over bits of the observation; leaves say what each action is worth.
+/// What every action is worth, by a tree over bits of the observation.
 enum Tree {
     Leaf(Vec<i64>),
     Node(usize, Box<Tree>, Box<Tree>),
