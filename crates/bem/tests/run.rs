@@ -85,7 +85,8 @@ fn how_long_no_score_has_stood_out_is_said_of_every_try_and_changes_no_history()
         let (steps, since) = (rung["steps"].as_u64().unwrap(), rung["steps_since_high_score"].as_u64());
         let since = since.unwrap_or_else(|| panic!("{rung}"));
         let name = format!("{}#{}", rung["task"].as_str().unwrap(), rung["attempt"]);
-        let curve = &curves.iter().find(|line| line["of"] == name.as_str()).expect("a line for every try")["curve"];
+        let curve =
+            &curves.iter().find(|line| line["of"] == name.as_str()).expect("a line for every try")["curve"];
         assert_eq!(curve["steps_since_high_score"], since);
         // It began with a patch that was let in, or with the try.
         let begin = steps - since;

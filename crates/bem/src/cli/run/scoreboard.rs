@@ -130,7 +130,11 @@ pub fn table(climb: &Climb, curves: &Curves) -> String {
         );
         let stands = (!track.is_at_top()).then(|| standing(track, curves));
         let unexplained = curve.and_then(|curve| curve.unexplained.as_ref().map(Unexplained::text));
-        for line in [stands, saturated(track, curves), unexplained].iter().flatten().flat_map(|said| wrapped(said, WIDTH - 4)) {
+        for line in [stands, saturated(track, curves), unexplained]
+            .iter()
+            .flatten()
+            .flat_map(|said| wrapped(said, WIDTH - 4))
+        {
             let _ = writeln!(text, "    {line}");
         }
     }
