@@ -2,7 +2,7 @@
 //!
 //! Scale 1 takes minutes; the floors of the reliability figures are reached at the scale that each part names. One trial
 //! is defined beside each figure. What was acknowledged is decided here, by the process that watches, never by the
-//! process that dies. `docs/batteries.md` has what was measured.
+//! process that dies. `docs/results/batteries.md` has what was measured.
 
 mod acting;
 mod annotators;
