@@ -27,6 +27,9 @@ const ENV_TIMEOUT_MAX: u64 = 86_400;
 /// Seconds for one line when nothing else is said.
 pub const ENV_TIMEOUT_DEFAULT: u64 = 10;
 
+/// Why nobody else says how long a tool may take.
+pub const TIMED_BY_CATALOG: &str = "the catalog of its tools says how long they may take";
+
 /// Names one game: a family, a composition or a file.
 #[derive(Args, Default)]
 pub struct GameArguments {
@@ -162,11 +165,14 @@ impl TaskArguments {
     /// Builds the game or starts the program; hidden choices come from the seed.
     pub fn open(&self, seed: u64) -> Result<Task> {
         if let Some(path) = &self.tool_task {
-            return program(
-                &format!("{}{}", tool_task::PREFIX, path.display()),
-                &BTreeMap::new(),
-                Duration::ZERO,
-            );
+            let name = path.display();
+            if let Some(seconds) = self.env_timeout {
+                bail!("--env-timeout {seconds} has no effect on --tool-task {name}: {TIMED_BY_CATALOG}");
+            }
+            if let Some(text) = self.game.params.first() {
+                bail!("--param {text} has no effect on --tool-task {name}: the file says all of the task");
+            }
+            return program(&format!("{}{name}", tool_task::PREFIX), &BTreeMap::new(), Duration::ZERO);
         }
         let Some(command) = &self.env_cmd else {
             if let Some(seconds) = self.env_timeout {
@@ -176,12 +182,17 @@ impl TaskArguments {
                 .game
                 .open(seed, "a name such as parity, --game FILE, --env-cmd CMD or --tool-task FILE.toml");
         };
-        let timeout = self.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT);
-        if !(1..=ENV_TIMEOUT_MAX).contains(&timeout) {
-            bail!("--env-timeout {timeout} is out of range: 1 to {ENV_TIMEOUT_MAX} seconds");
-        }
-        program(command, &parse_params(&self.game.params)?, Duration::from_secs(timeout))
+        let patience = patience(self.env_timeout.unwrap_or(ENV_TIMEOUT_DEFAULT))?;
+        program(command, &parse_params(&self.game.params)?, patience)
     }
+}
+
+/// How long a program may take for one line, if that is within bounds.
+pub fn patience(seconds: u64) -> Result<Duration> {
+    if !(1..=ENV_TIMEOUT_MAX).contains(&seconds) {
+        bail!("--env-timeout {seconds} is out of range: 1 to {ENV_TIMEOUT_MAX} seconds");
+    }
+    Ok(Duration::from_secs(seconds))
 }
 
 /// Splits `name=value` texts; a text without `=` or a name that comes twice is an error.

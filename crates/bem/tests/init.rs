@@ -145,6 +145,8 @@ fn shortened(printed: &[String], beginning: &str) -> String {
 fn the_first_example_of_the_readme_runs() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(readme).expect("the README");
+    let is_asked = readme.lines().any(|line| line == "## Is it for you?");
+    assert!(is_asked && readme.contains("It does not fit "), "README.md does not say for whom it is");
     let script = commands(&readme);
     assert!(script.contains("bem solve --env-cmd"), "{script}");
     let folder = tempfile::tempdir().expect("a folder");

@@ -153,11 +153,11 @@ fn ctrl_c_keeps_what_was_measured() {
 #[test]
 fn bad_arguments_name_what_is_allowed() {
     for (arguments, message) in [
-        (["--stages", "1"], "--stages is 1; allowed is 2 to 256"),
-        (["--seeds", "11"], "--seeds is 11; allowed is 1 to 10"),
-        (["--families", "chess"], "there is no family called \"chess\"; known are parity"),
+        (&["--stages", "1"][..], "--stages is 1; allowed is 2 to 256"),
+        (&["--measure", "--seeds", "11"], "--seeds is 11; allowed is 1 to 10"),
+        (&["--families", "chess"], "there is no family called \"chess\"; known are parity"),
     ] {
-        let output = ladder(&arguments);
+        let output = ladder(arguments);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(message), "{output:?}");
     }

@@ -53,6 +53,156 @@ fn options_that_would_have_no_effect_are_refused() {
     assert!(line.contains("--stationary has no effect on parity"), "{line}");
     let line = refusal(folder, &["solve", "parity", "--env-timeout", "3"]);
     assert!(line.contains("--env-timeout 3 has no effect without --env-cmd CMD"), "{line}");
+    refuse_what_a_task_does_not_take_again(folder);
+    refuse_what_a_task_of_tools_does_not_take(folder);
+    refuse_what_a_table_does_not_read();
+}
+
+/// Every command is refused in one line with these words.
+fn refuse_all(folder: &Path, command: &[&str], cases: &[(&[&str], &str)]) {
+    for (words, wanted) in cases {
+        let line = refusal(folder, &[command, words].concat());
+        assert!(line.contains(wanted), "{command:?} {words:?}: {line}");
+    }
+}
+
+/// A run over a program goes on with what it was given when it began.
+fn refuse_what_a_task_does_not_take_again(folder: &Path) {
+    let command = world("[0,1000]", r#"{"obs":"0","reward":1000,"done":true}"#, "");
+    let task = ["solve", "--env-cmd", &command, "--budget", "40", "--eval-episodes", "0", "--out", "task"];
+    assert!(bem(folder, &task).status.success());
+    std::fs::write(folder.join("other.toml"), "episode_steps_max = 4\n").expect("a file");
+    let other = "other.toml: episode_steps_max is ";
+    refuse_all(
+        folder,
+        &["run", "--resume", "task"],
+        &[
+            (
+                &["--minutes", "1"],
+                "--minutes has no effect on --resume task: a run over one task ends with its budget",
+            ),
+            (
+                &["--steps", "10"],
+                "--steps has no effect on --resume task: a run over one task ends with its budget",
+            ),
+            (
+                &["--threads", "1"],
+                "--threads has no effect on --resume task: one task is learned on one thread",
+            ),
+            (&["--segment-bytes", "65536"], "--segment-bytes has no effect on --resume task"),
+            (&["--stages", "3"], "--stages has no effect on --resume task: it was fixed when the run began"),
+            (&["--config", "other.toml"], other),
+            (&[], "task is finished"),
+        ],
+    );
+    refuse_all(
+        folder,
+        &["solve", "--resume", "task"],
+        &[
+            (
+                &["--stationary"],
+                "--stationary has no effect on --resume task: it was fixed when the run began",
+            ),
+            (&["--no-replay"], "--no-replay has no effect on --resume task: no run on such terms is kept"),
+            (&["--delay-rewards", "3"], "--delay-rewards has no effect on --resume task"),
+            (&["--conservative", "0.05"], "cannot be used with '--conservative <EPSILON>'"),
+            (&["--env-timeout", "0", "--budget", "50"], "--env-timeout 0 is out of range: 1 to 86400"),
+            (&["--config", "other.toml"], other),
+        ],
+    );
+    // A run that was killed has its configuration beside the answers; this world says its first line and then nothing.
+    let silent = command.replace("case $line", "while read line; do :; done; case $line");
+    let begun = ["solve", "--env-cmd", &silent, "--env-timeout", "600", "--out", "cut"];
+    let mut killed = program(folder).args(begun).stderr(Stdio::null()).spawn().expect("it starts");
+    while !folder.join("cut/answers.bin").exists() {
+        assert!(killed.try_wait().expect("it can be asked").is_none(), "it ended before it could be killed");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    killed.kill().expect("it is killed");
+    killed.wait().expect("it ends");
+    refuse_all(folder, &["solve", "--resume", "cut", "--config", "other.toml"], &[(&[], other)]);
+    refuse_all(folder, &["run", "--resume", "cut", "--config", "other.toml"], &[(&[], other)]);
+}
+
+/// What a task of tools is stands in its file and its catalog.
+fn refuse_what_a_task_of_tools_does_not_take(folder: &Path) {
+    let file = example("tools/counting.toml");
+    let timed = "the catalog of its tools says how long they may take";
+    let cases: [(&[&str], &str); 2] = [
+        (&["--env-timeout", "3"], &format!("--env-timeout 3 has no effect on --tool-task {file}: {timed}")),
+        (&["--param", "x=1"], &format!("--param x=1 has no effect on --tool-task {file}: ")),
+    ];
+    refuse_all(folder, &["solve", "--tool-task", &file], &cases);
+    let task = ["solve", "--tool-task", &file, "--budget", "40", "--eval-episodes", "0", "--out", "tools"];
+    assert!(bem(folder, &task).status.success());
+    let resume = ["solve", "--resume", "tools", "--budget", "80"];
+    refuse_all(folder, &resume, &[(&["--env-timeout", "3"], &format!("has no effect on tools: {timed}"))]);
+}
+
+/// Options of one table beside another, which reads nothing of them.
+fn refuse_what_a_table_does_not_read() {
+    let folder = folder();
+    let unmeasured = "were not provided: --measure";
+    let beside = "cannot be used with";
+    refuse_all(
+        folder.path(),
+        &["ladder"],
+        &[
+            (&["--seeds", "3", "--budget", "7"], unmeasured),
+            (&["--budget", "7"], unmeasured),
+            (&["--seed", "7"], "were not provided: <--measure|--bandit>"),
+            (&["--seed", "7", "--measured", "f"], "were not provided: <--measure|--bandit>"),
+            (&["--seeds", "3", "--measured", "f"], beside),
+            (&["--save", "f", "--measured", "f"], beside),
+            (&["--bandit", "--measure"], beside),
+            (&["--bandit", "--measured", "f"], beside),
+            (&["--bandit", "--families", "parity"], beside),
+            (&["--bandit", "--stages", "5"], beside),
+            (&["--bandit", "--tried"], beside),
+            (&["--bandit", "--budget", "7"], beside),
+            (&["--bandit", "--seeds", "3"], beside),
+            (&["--bandit", "--save", "f"], beside),
+        ],
+    );
+    // Without Q-learning there is none to be given steps; to ask for none is no contradiction.
+    let peers = "--peer-steps 7 has no effect on --";
+    refuse_all(
+        folder.path(),
+        &["table"],
+        &[
+            (&["--online", "--peer-steps", "7"], peers),
+            (&["--controls", "--peer-steps", "7"], peers),
+            (&["--generated", "--peer-steps", "0"], beside),
+            (&["--online", "--peer-steps", "0", "--families", "none"], "no row has such a name"),
+            (&["--online", "--budget", "7"], beside),
+            (&["--controls", "--first-seed", "7"], beside),
+            (&["--controls", "--scramble", "bits"], beside),
+        ],
+    );
+    let others: [&[&str]; 6] = [
+        &["--seeds", "3"],
+        &["--first-seed", "7"],
+        &["--scramble", "bits"],
+        &["--several-steps"],
+        &["--no-replay"],
+        &["--delay-rewards", "3"],
+    ];
+    others.iter().for_each(|words| refuse_all(folder.path(), &["table", "--generated"], &[(words, beside)]));
+    let drawn: [&[&str]; 6] = [
+        &["--worlds", "3"],
+        &["--salt", "7"],
+        &["--sources", "x"],
+        &["--ablate"],
+        &["--served"],
+        &["--http"],
+    ];
+    for words in drawn {
+        refuse_all(folder.path(), &["table"], &[(words, "were not provided: --generated")]);
+        for instead in ["--online", "--controls", "--held-out"] {
+            refuse_all(folder.path(), &["table", instead], &[(words, beside)]);
+        }
+    }
+    refuse_all(folder.path(), &["table", "--generated", "--ablate", "--http"], &[(&[], beside)]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use bem_games::compose::NoPrograms;
 use bem_teacher::fit::{Line, line, spearman};
 use bem_teacher::ladder::{Domain, Ladder, MEASURED_STAGES, Rung, STAGES_MAX, TRIED_STAGES};
 use bem_teacher::order::{GROUP_MAX, Verdict};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use measured::{Measurement, Measurements};
 use serde_json::json;
 use std::io::Write as _;
@@ -23,6 +23,7 @@ use std::path::PathBuf;
 
 /// The difficulty ladder.
 #[derive(Args)]
+#[command(group = ArgGroup::new("learned").args(["measure", "bandit"]))]
 #[command(after_help = "Example: bem ladder\n\
     Example: bem ladder --families parity,dyck\n\
     Example: bem ladder --families copy --measure --budget 20000\n\
@@ -43,25 +44,25 @@ pub struct LadderArguments {
     #[arg(long, conflicts_with = "stages")]
     tried: bool,
     /// A file with measurements
-    #[arg(long, value_name = "FILE", conflicts_with = "measure")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "save"])]
     measured: Option<PathBuf>,
     /// Measure now: learn every rung and count the steps to a score of 0.99
     #[arg(long)]
     measure: bool,
     /// Steps that --measure may spend on one run
-    #[arg(long, default_value_t = 60_000)]
+    #[arg(long, default_value_t = 60_000, requires = "measure", conflicts_with = "measured")]
     budget: u64,
     /// Runs of --measure for every rung, 1 to 10
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, requires = "measure", conflicts_with = "measured")]
     seeds: u64,
     /// Seed of --bandit, and the first one of --measure
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, requires = "learned")]
     seed: u64,
     /// Where --measure writes what it found, one line for every rung
     #[arg(long, value_name = "FILE", requires = "measure")]
     save: Option<PathBuf>,
     /// Instead, print the regret of the choice among templates
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["families", "stages", "tried", "measured", "budget", "seeds", "save"])]
     bandit: bool,
     /// Print one JSON object
     #[arg(long)]

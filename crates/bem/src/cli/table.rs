@@ -27,6 +27,13 @@ use std::time::{Duration, Instant};
 /// What the experiments are lent.
 const EDGES: Edges = Edges { named_game, is_asked: interrupt::is_asked, cpu_seconds, wall };
 
+/// What is not played in drawn worlds. An option of theirs conflicts with each, besides requiring `generated`: a requirement
+/// that conflicts with what is given is not asked for.
+const UNDRAWN: [&str; 3] = ["held_out", "controls", "online"];
+
+/// Steps that Q-learning gets when nothing else is said.
+const PEER_STEPS: u64 = 40_000;
+
 /// Learn every row of the table of floors and compare.
 #[derive(Args)]
 #[command(after_help = "Example: bem table --seeds 5 --families parity,dyck\n\
@@ -56,35 +63,36 @@ pub struct TableArguments {
     #[arg(long)]
     held_out: bool,
     /// Instead, controls: coin-flip rewards, and parts of the learner switched off
-    #[arg(long, conflicts_with_all = ["held_out", "families"])]
+    #[arg(long, conflicts_with_all = ["held_out", "families", "first_seed", "scramble"])]
     controls: bool,
     /// Instead, what every row earns while it is learned: 20 times its floor in steps, or 100,000 if that is more
-    #[arg(long, conflicts_with_all = ["held_out", "controls"])]
+    #[arg(long, conflicts_with_all = ["held_out", "controls", "budget"])]
     online: bool,
     /// Instead, what is earned while learning in worlds drawn from a seed, beside Q-learning, PSRL and UCB
-    #[arg(long, conflicts_with_all = ["held_out", "controls", "online"])]
+    #[arg(long, conflicts_with_all = UNDRAWN,
+        conflicts_with_all = ["seeds", "first_seed", "scramble", "peer_steps", "no_replay", "delay_rewards"])]
     generated: bool,
     /// Drawn worlds of every kind
-    #[arg(long, default_value_t = 5, requires = "generated")]
+    #[arg(long, default_value_t = 5, requires = "generated", conflicts_with_all = UNDRAWN)]
     worlds: u64,
     /// Published beside the result; another salt draws other worlds
-    #[arg(long, default_value = "1", requires = "generated")]
+    #[arg(long, default_value = "1", requires = "generated", conflicts_with_all = UNDRAWN)]
     salt: String,
     /// What names the sources under test; without it the program's own digest
-    #[arg(long, requires = "generated")]
+    #[arg(long, requires = "generated", conflicts_with_all = UNDRAWN)]
     sources: Option<String>,
     /// Switch parts of the learner off in turn
-    #[arg(long, requires = "generated")]
+    #[arg(long, requires = "generated", conflicts_with_all = UNDRAWN)]
     ablate: bool,
     /// Beside the learner the same worlds served: rewards up to 1,000 decisions late, 5 % of them lost
-    #[arg(long, requires = "generated", conflicts_with = "ablate")]
+    #[arg(long, requires = "generated", conflicts_with = "ablate", conflicts_with_all = UNDRAWN)]
     served: bool,
     /// Serve them over HTTP on loopback, by a server that learns on a thread of its own
-    #[arg(long, requires = "served")]
+    #[arg(long, requires = "served", conflicts_with = "ablate", conflicts_with_all = UNDRAWN)]
     http: bool,
-    /// Steps that Q-learning gets; zero leaves it out.
-    #[arg(long, default_value_t = 40_000)]
-    peer_steps: u64,
+    /// Steps that Q-learning gets; zero leaves it out [default: 40000]
+    #[arg(long)]
+    peer_steps: Option<u64>,
     /// Steps of one run at most.
     #[arg(long, default_value_t = 200_000)]
     budget: u64,
@@ -106,6 +114,7 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
     if !Scramble::WORDS.contains(&arguments.scramble.as_str()) {
         bail!("--scramble is {:?}; allowed are {}", arguments.scramble, Scramble::WORDS.join(", "));
     }
+    refuse_peers(arguments)?;
     let config = arguments.config.load()?;
     if arguments.online {
         return online::run(arguments, &config);
@@ -123,7 +132,8 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         );
         say!("|---|---|---|---|---|---|---|---|---|---|---|");
     }
-    let runs = Runs { seeds, budget: arguments.budget, peer_steps: arguments.peer_steps, config };
+    let peer_steps = arguments.peer_steps.unwrap_or(PEER_STEPS);
+    let runs = Runs { seeds, budget: arguments.budget, peer_steps, config };
     let mut summaries = Vec::new();
     interrupt::listen();
     for row in &rows {
@@ -138,6 +148,16 @@ pub fn run(arguments: &TableArguments) -> Result<Answer> {
         summaries.push(summary);
     }
     Ok(conclude(arguments, &summaries, rows.len()))
+}
+
+/// Where no Q-learning is played, none can be asked for; that there be none can.
+fn refuse_peers(arguments: &TableArguments) -> Result<()> {
+    let alone = [("--online", arguments.online), ("--controls", arguments.controls)];
+    let alone = alone.into_iter().find(|(_, is_given)| *is_given);
+    if let (Some((option, _)), Some(steps @ 1..)) = (alone, arguments.peer_steps) {
+        bail!("--peer-steps {steps} has no effect on {option}: no Q-learning is played beside it");
+    }
+    Ok(())
 }
 
 /// Says what all rows came to: yes if all of them were run, solved, and by one machine alone.
