@@ -138,10 +138,6 @@ pub fn tried_of(family: &str) -> Vec<String> {
             let contexts = [(2, 2), (2, 3), (3, 2), (1, 3), (1, 5), (1, 9), (1, 16)];
             list(&contexts, |order, vocab| format!("vocab={vocab},order={order}"))
         }
-        // One tick among fewer and fewer resources; no waypoint is within reach.
-        "rulegrid" => {
-            some(&[24, 16, 12, 8, 6, 4, 3, 2, 1], |resources| format!("band=4,steps=1,resources={resources}"))
-        }
         // Edges of the machine, which are states times inputs, and what each may say.
         "transducer" => {
             let one = [(1, 4, 4), (1, 8, 4), (1, 16, 4)];

@@ -126,18 +126,17 @@ fn blur(whole: i64, part: i64) -> Fixed {
 }
 
 /// How often something must be tried in a grid of this band: its layout is drawn anew in every episode, and what a move is worth
-/// shows in the rest of it. Where no waypoint comes within reach there are resources alone: the fewer, the more rarely one is near.
-fn grid_chance(band: i64, steps: i64, resources: i64) -> Fixed {
+/// shows in the rest of it. Where no waypoint comes within reach there are resources alone, of which band 4 has the most; how many
+/// there are otherwise says nothing about the steps that were measured.
+fn grid_chance(band: i64, steps: i64) -> i64 {
     // Ticks to the band of the nearest waypoint.
     let away = [0, 1, 1, 3, 3].get(band as usize).copied().unwrap_or(3);
-    let rare = if away <= steps {
-        Fixed::from_int((4 * (4 + band)) as i32)
-    } else {
-        let own = if band == 4 { 3 } else { 2 };
-        let resources = if resources == 0 { own } else { resources };
-        Fixed::from_ratio(8, resources).max(Fixed::ONE)
+    let rare = match (away <= steps, band) {
+        (true, _) => 4 * (4 + band),
+        (false, 4) => 1,
+        (false, _) => 3,
     };
-    rare.mul_int(steps * steps)
+    rare * steps * steps
 }
 
 /// What an auction needs: a bid for every value, against chance that grows with those who bid. Where the winner pays what the next of
@@ -250,7 +249,7 @@ fn family_needs(name: &str, tree: &TaskTree) -> Result<Needs, GameError> {
             let (band, steps) = (number("band"), number("steps"));
             Needs {
                 memory: Fixed::from_int(band as i32),
-                chance: grid_chance(band, steps, number("resources")),
+                chance: Fixed::from_int(grid_chance(band, steps) as i32),
                 ..Needs::NONE
             }
         }
