@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 /// Runs the rows.
 pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
-    let mut rows = Vec::new();
+    let (wanted, mut rows) = (super::rows_of(arguments)?, Vec::new());
     if !arguments.json {
         say!("| task | seed | solved | online score | last half | regret exponent | explored, last half |");
         say!("|---|---|---|---|---|---|---|");
     }
-    for row in super::rows_of(arguments)? {
+    for row in wanted {
         for seed in usage::seeds("--first-seed", arguments.first_seed, arguments.seeds)? {
             let found = online::run(&row, seed, config, &EDGES)?;
             if !arguments.json {
