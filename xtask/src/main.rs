@@ -28,7 +28,7 @@ cargo xtask count     instructions a step early and late in a run, beside a busy
 cargo xtask compare   an earlier build and this one side by side: measure FOLDER CHECKOUT, page OLD NEW
 cargo xtask ladder    choose the rungs whose measured steps lie on a line: choose FILE...; renew the tables of docs/ladder.md: page
 cargo xtask battery   what the project promises, tried at length: [NAME] [--scale N]
-cargo xtask results   a page of docs/results that one command writes: threads, pacing, choice_rules, regret_learner, long_run, default-run [--minutes N], what a run of ten minutes uses, or peers [words of bench/peers/run.py]
+cargo xtask results   a page of docs/results that one command writes: threads, pacing, choice_rules, regret_learner, bounds, long_run, default-run [--minutes N], what a run of ten minutes uses, or peers [words of bench/peers/run.py]
 cargo xtask static    build bem without shared libraries, for base images, and try it inside one: target/static
 cargo xtask golden    renew the golden playthroughs, golden/formats, docs/config.md and the roles of docs/security.md; the commit must say why
 cargo xtask words     renew docs/words.md, the type names with more than one meaning

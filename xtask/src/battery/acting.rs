@@ -6,15 +6,14 @@
 //! late-10`) and is kept beside the build, so that an interrupted battery goes on where it was. Two run at a time. The page is
 //! written from what is there: what is missing or was missed stands in it, and the command fails.
 
+use super::kept::{self, Piece};
 use super::{commit, results};
-use crate::{built_bem, output, root, target};
+use crate::built_bem;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
 
 /// Seeds of every row for every unit of scale.
 const SEEDS: u64 = 5;
@@ -100,71 +99,29 @@ fn measure(scale: u64, names: &[&str], of: Option<&str>) -> Result<()> {
 
 /// Runs the parts of these names that are not kept yet, or all of them, two at a time; those that failed, and why.
 fn run_parts(bem: &str, folder: &Path, names: &[&str], (seeds, first): (&str, &str)) -> Vec<String> {
-    let asked = |(name, _): &&Part| names.is_empty() || names.contains(name);
-    let waiting = Mutex::new(PARTS.iter().filter(asked));
-    let failed = Mutex::new(Vec::new());
-    let work = || {
-        loop {
-            let part = waiting.lock().ok().and_then(|mut parts| parts.next());
-            let Some((name, words)) = part else { return };
-            let page = folder.join(format!("{name}.json"));
-            let basic = ["table", "--json", "--peer-steps", "0", "--seeds", seeds, "--first-seed", first];
-            let ran = if page.exists() { Ok(()) } else { keep(bem, &[&basic[..], words].concat(), &page) };
-            match ran {
-                Ok(()) => println!("{name}: done"),
-                // The other parts go on: what they bring is worth having.
-                Err(error) => {
-                    failed.lock().iter_mut().for_each(|list| list.push(format!("{name}: {error:#}")))
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(work);
-        scope.spawn(work);
-    });
-    failed.into_inner().unwrap_or_default()
+    let asked = PARTS.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
+    let basic = ["table", "--json", "--peer-steps", "0", "--seeds", seeds, "--first-seed", first];
+    let pieces: Vec<Piece> =
+        asked.map(|(name, words)| Piece::new(name, &[&basic[..], words].concat())).collect();
+    kept::run_pieces(bem, folder, &pieces)
 }
 
 /// The rows of every part that was run.
 fn kept_in(folder: &Path) -> Result<BTreeMap<&'static str, Vec<Value>>> {
     let mut found = BTreeMap::new();
     for (name, _) in PARTS {
-        let page = folder.join(format!("{name}.json"));
-        if page.exists() {
-            let said: Value = serde_json::from_str(&std::fs::read_to_string(page)?)?;
+        if let Some(said) = kept::kept(folder, name)? {
             found.insert(name, said["rows"].as_array().context("a table has rows")?.clone());
         }
     }
     Ok(found)
 }
 
-/// Where the parts are kept. What is not committed is told apart by a sum: other sources have other results.
+/// Where the parts are kept; of an earlier commit nothing is run, so that it does not matter what is not committed.
 fn folder(commit: &str, seeds: &str, is_earlier: bool) -> Result<PathBuf> {
-    let changed = if is_earlier { String::new() } else { output("git", &["diff", "HEAD", "--", "crates"])? };
-    let sum = changed.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    let name = commit.replace(' ', "-");
-    let name = if changed.is_empty() { name } else { format!("{name}-{sum:x}") };
-    let folder = target().join("battery").join(format!("acting-{name}-{seeds}"));
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
-
-/// Runs a table and keeps what it says, whether its answer is yes or no: a run that was not solved is a result.
-fn keep(bem: &str, words: &[&str], page: &Path) -> Result<()> {
-    let output = Command::new(bem)
-        .args(words)
-        .current_dir(root())
-        .output()
-        .with_context(|| format!("{bem} could not be started"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !matches!(output.status.code(), Some(0 | 1)) || said.contains("bem: interrupted") {
-        bail!("`bem {}` ended with {}: {}", words.join(" "), output.status, said.trim());
-    }
-    let table: Value = serde_json::from_slice(&output.stdout).context("a table that is not JSON")?;
-    let aside = page.with_extension("tmp");
-    std::fs::write(&aside, table.to_string())?;
-    Ok(std::fs::rename(aside, page)?)
+    let changed = if is_earlier { None } else { kept::changes()? };
+    let sum = changed.map_or(String::new(), |sum| format!("-{sum}"));
+    kept::folder(&format!("acting-{}{sum}-{seeds}", commit.replace(' ', "-")))
 }
 
 /// Everything that was measured as a page, and what was missed.

@@ -11,6 +11,7 @@ mod bus;
 mod estimates;
 mod findings;
 mod images;
+mod kept;
 mod mutations;
 mod null;
 mod pipeline;

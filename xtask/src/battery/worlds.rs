@@ -2,18 +2,28 @@
 //! which become `docs/results/worlds.md`.
 //!
 //! Whoever changes the learner cannot know the worlds before committing: the commit, and what differs from it, name the seeds.
-//! With `--ablate` the page says what every switched part was worth. A run of some kinds only, one that is served and one that
-//! asks for JSON print what they found and leave the page as it is.
+//! One run plays one kind, two runs at a time; a world's seed depends on its kind and its number, so that this changes no world. Each
+//! run is kept beside the build, and an interrupted battery goes on where it was. With `--ablate` the page says what every switched
+//! part was worth. A run of some kinds only, one that is served and one that asks for JSON print what they found and leave the page
+//! as it is.
 
+use super::kept::{self, Piece};
 use super::results;
-use crate::{built_bem, output, root, run};
-use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
+use crate::{built_bem, output, run};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 /// Worlds of each kind for every unit of scale.
 const WORLDS: u64 = 12;
+/// The kinds, in the order of the page, and the worlds that change, which are none of them and are played where parts are switched off.
+const KINDS: [&str; 5] = ["consequence", "difference", "table", "chain", "noise"];
+const CHANGING: &str = "changing";
+/// Steps of a player in a world, if nothing else is asked for: those of `bem table`.
+const STEPS: &str = "200000";
+/// The mean over kinds of the learner's medians at least.
+const MEAN_MIN: f64 = 0.85;
 /// How the table calls the learner, and the learner without one of its parts.
 const LEARNER: &str = "bem";
 const WITHOUT: &str = "bem without ";
@@ -46,17 +56,27 @@ pub fn with_words(words: &[&str]) -> Result<()> {
 
 fn play(count: u64, salt: &str, rest: &[&str]) -> Result<()> {
     let commit = output("git", &["rev-parse", "HEAD"])?.trim().to_string();
-    let changed = output("git", &["diff", "HEAD", "--", "crates"])?;
-    // What is not committed is told apart by its length and a sum: it is no release that such a run speaks for.
-    let sum = changed.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    let sources = if changed.is_empty() { commit } else { format!("{commit}+{sum:x}") };
+    // It is no release that a run with changes speaks for.
+    let sources = kept::changes()?.map_or(commit.clone(), |sum| format!("{commit}+{sum}"));
     let count = count.to_string();
     let words = ["table", "--generated", "--worlds", &count, "--salt", salt, "--sources", &sources];
     let words = [&words[..], rest].concat();
+    let bem = built_bem()?;
     if ["--json", "--served", "--families"].iter().any(|word| rest.contains(word)) {
-        return run(&built_bem()?, &words);
+        return run(&bem, &words);
     }
-    let found = measured(&[&words[..], &["--json"]].concat())?;
+    let is_ablated = rest.contains(&"--ablate");
+    let steps = rest.iter().skip_while(|word| **word != "--budget").nth(1).copied().unwrap_or(STEPS);
+    let ablate = if is_ablated { "ablate" } else { "whole" };
+    let name = format!("worlds-{}-{count}-{}-{ablate}-{steps}", sources.replace('+', "-"), in_a_name(salt));
+    let folder = kept::folder(&name)?;
+    let changing = is_ablated.then_some(CHANGING);
+    let pieces = KINDS.into_iter().chain(changing);
+    let pieces: Vec<Piece> = pieces
+        .map(|kind| Piece::new(kind, &[&words[..], &["--families", kind, "--json"]].concat()))
+        .collect();
+    let failed = kept::run_pieces(&bem, &folder, &pieces);
+    let found = merged(&folder, is_ablated, failed)?;
     let (page, path) = (page_of(&found)?, results("worlds.md")?);
     std::fs::write(&path, &page).with_context(|| path.display().to_string())?;
     println!("{page}\n{}", path.display());
@@ -64,20 +84,57 @@ fn play(count: u64, salt: &str, rest: &[&str]) -> Result<()> {
     if missed.is_empty() { Ok(()) } else { bail!("missed: {}", missed.join("; ")) }
 }
 
-/// What the table says, which is also an answer where something was missed.
-pub(super) fn measured(words: &[&str]) -> Result<Value> {
-    let bem = built_bem()?;
-    println!("$ {bem} {}", words.join(" "));
-    let ran = Command::new(&bem)
-        .args(words)
-        .current_dir(root())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("{bem} could not be started"))?;
-    if !matches!(ran.status.code(), Some(0 | 1)) {
-        bail!("`{bem} {}` failed", words.join(" "));
+/// A word as a part of the name of a folder: what is neither letter nor digit is spelled out, so that no two words have one name.
+fn in_a_name(word: &str) -> String {
+    let spelled = |byte: u8| match byte.is_ascii_alphanumeric() {
+        true => char::from(byte).to_string(),
+        false => format!("_{byte:02x}"),
+    };
+    word.bytes().map(spelled).collect()
+}
+
+/// All kinds that were played as one table, as if one run had played them; kinds that are missing are named among what was missed.
+fn merged(folder: &Path, is_ablated: bool, failed: Vec<String>) -> Result<Value> {
+    let (mut kinds, mut medians, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut missed, mut missing, mut first) = (failed, Vec::new(), None);
+    for name in KINDS {
+        let Some(table) = kept::kept(folder, name)? else {
+            missing.push(name);
+            continue;
+        };
+        kinds.extend(table["kinds"].as_array().context("a table without kinds")?.iter().cloned());
+        medians.push(table["mean_of_medians"].as_f64().context("a table without its mean")?);
+        shares.push(table["least_share_of_best_peer"].as_f64().context("a table without its share")?);
+        // The mean is judged over all kinds, and not over this one alone.
+        let own = format!("{name}: ");
+        missed.extend(
+            texts(&table["missed"]).into_iter().filter(|line| line.starts_with(&own)).map(str::to_string),
+        );
+        first.get_or_insert(table);
     }
-    serde_json::from_slice(&ran.stdout).context("a table that is not JSON")
+    let first = first.with_context(|| format!("no kind was played: {}", missed.join("; ")))?;
+    ensure!(kinds.len() == medians.len(), "a run that plays one kind has played another number of them");
+    let changing = match is_ablated {
+        true => kept::kept(folder, CHANGING)?
+            .map(|table| table["changing"].clone())
+            .filter(|kind| !kind.is_null()),
+        false => None,
+    };
+    if is_ablated && changing.is_none() {
+        missing.push(CHANGING);
+    }
+    let mean = medians.iter().sum::<f64>() / medians.len() as f64;
+    if mean < MEAN_MIN {
+        missed.push(format!("the mean over kinds is {mean:.3}, {MEAN_MIN} is asked"));
+    }
+    if !missing.is_empty() {
+        missed.push(format!("not played: {}", missing.join(", ")));
+    }
+    Ok(
+        json!({ "sources": first["sources"], "salt": first["salt"], "worlds": first["worlds"], "steps": first["steps"],
+        "kinds": kinds, "changing": changing, "mean_of_medians": mean,
+        "least_share_of_best_peer": shares.into_iter().fold(f64::MAX, f64::min), "missed": missed }),
+    )
 }
 
 fn texts(list: &Value) -> Vec<&str> {
@@ -187,7 +244,7 @@ fn worth_of(kinds: &[&Value]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::root;
 
     fn player(name: &str, mean: f64) -> Value {
         json!({ "player": name, "median": mean, "mean": mean, "half_width95": 0.01, "median_last_half": null,
@@ -211,5 +268,67 @@ mod tests {
         let ablated = page_of(&found).expect("a page");
         assert!(ablated.contains("| without | chain | changing |\n|---|---|---|\n"), "{ablated}");
         assert!(ablated.contains("| alarms | +0.000 | +0.300 |"), "{ablated}");
+    }
+
+    #[test]
+    fn kinds_that_were_played_apart_are_one_table_and_those_that_are_missing_are_named() {
+        let folder = kept::folder(&format!("worlds-test-{}", std::process::id())).expect("a folder");
+        let write = |name: &str, median: f64, share: f64, missed: &[&str]| {
+            let kinds: Vec<Value> = if name == CHANGING {
+                Vec::new()
+            } else {
+                vec![
+                    json!({ "kind": name, "about": "it", "players": [player("bem", median), player("psrl", 0.9)] }),
+                ]
+            };
+            let changing = (name == CHANGING)
+                .then(|| json!({ "kind": name, "about": "it changes", "players": [player("bem", 0.9)] }));
+            let table = json!({ "sources": "abc", "salt": "1", "worlds": 2, "steps": 1_000, "kinds": kinds,
+                "changing": changing, "mean_of_medians": median, "least_share_of_best_peer": share, "missed": missed });
+            std::fs::write(folder.join(format!("{name}.json")), table.to_string()).expect("it is written");
+        };
+        assert!(merged(&folder, false, vec!["chain: it ended".into()]).is_err());
+        let low = "noise: 0.500 is 0.600 of the best peer's 0.833, 0.97 is asked";
+        write("noise", 0.5, 0.6, &[low, "the mean over kinds is 0.500, 0.85 is asked"]);
+        write("chain", 0.9, 1.1, &[]);
+        let found = merged(&folder, true, vec!["table: it ended".into()]).expect("a table");
+        let names: Vec<&str> = found["kinds"]
+            .as_array()
+            .expect("kinds")
+            .iter()
+            .filter_map(|kind| kind["kind"].as_str())
+            .collect();
+        assert_eq!(names, ["chain", "noise"]);
+        assert_eq!(
+            (found["mean_of_medians"].as_f64(), found["least_share_of_best_peer"].as_f64()),
+            (Some(0.7), Some(0.6))
+        );
+        let wanted = [
+            "table: it ended",
+            low,
+            "the mean over kinds is 0.700, 0.85 is asked",
+            "not played: consequence, difference, table, changing",
+        ];
+        assert_eq!(texts(&found["missed"]), wanted);
+        assert!(page_of(&found).expect("a page").contains("Missed: not played: consequence"));
+        KINDS.iter().chain(&[CHANGING]).for_each(|name| write(name, 0.9, 0.99, &[]));
+        let whole = merged(&folder, true, Vec::new()).expect("a table");
+        assert_eq!((texts(&whole["missed"]).len(), whole["changing"]["kind"].as_str()), (0, Some(CHANGING)));
+        assert!(merged(&folder, false, Vec::new()).expect("a table")["changing"].is_null());
+        std::fs::remove_dir_all(folder).expect("it is there");
+    }
+
+    #[test]
+    fn the_kinds_are_those_of_the_sources_and_salts_have_names_of_their_own() {
+        let source = |path: &str| std::fs::read_to_string(root().join(path)).expect("a source");
+        let text = source("crates/bem-games/src/generated/mod.rs");
+        let names = text.split("const fn name(").nth(1).and_then(|text| text.split("const fn about(").next());
+        let names: Vec<&str> = names.expect("names").split('"').skip(1).step_by(2).collect();
+        assert_eq!(names, KINDS);
+        assert!(
+            source("crates/bem-tables/src/generated/changing.rs")
+                .contains(&format!("NAME: &str = {CHANGING:?}"))
+        );
+        assert_eq!([in_a_name("1"), in_a_name("a/b"), in_a_name("a_2fb")], ["1", "a_2fb", "a_5f2fb"]);
     }
 }

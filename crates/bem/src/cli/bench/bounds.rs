@@ -2,8 +2,8 @@
 //!
 //! The optimum of `nonstationary_bandit` is that of a clairvoyant. Beside it stand two who play: a Bayes filter that knows the
 //! number of arms, the gap and how often the best arm changes, and one that is told every change besides; both pull the arm that is
-//! most likely the best. A learner knows none of this. Of `rulegrid` the page has the stated values with their errors. The page is
-//! Markdown: `bem bench bounds > docs/results/bounds.md`. Clauses: GLE-1, GLE-5.
+//! most likely the best. A learner knows none of this. Of `rulegrid` the page has the stated values with their errors.
+//! `cargo xtask results bounds` writes it as docs/results/bounds.md. Clauses: GLE-1, GLE-5.
 
 use super::{Benchmark, Measurement, measure};
 use crate::cli::Answer;
@@ -163,8 +163,6 @@ pub fn report(json: bool) -> Result<Answer> {
         say!("{}", json!({ "machine": measure::machine(), "nonstationary_bandit": rows }));
         return Ok(Answer::Yes);
     }
-    say!("# What can be reached\n");
-    say!("Written by `bem bench bounds > docs/results/bounds.md`.\n");
     say!("## nonstationary_bandit\n");
     say!(
         "The stated optimum pulls the best arm from the first step of every segment on: nobody who plays does. The filter knows arms, gap \

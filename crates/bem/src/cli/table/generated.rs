@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Runs the worlds.
 pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<Answer> {
-    let kinds = kinds_of(arguments)?;
+    let (kinds, is_changing) = kinds_of(arguments)?;
     if arguments.worlds == 0 {
         bail!("--worlds 0: at least one world of every kind is needed");
     }
@@ -67,9 +67,14 @@ pub fn run(arguments: &TableArguments, config: &Arc<GenesisConfig>) -> Result<An
     if arguments.served {
         return Ok(tell_served(&found, &sources, arguments));
     }
-    // A world that changes is asked for beside all kinds: without one, nothing shows what alarms are worth.
-    let is_beside = arguments.ablate && arguments.families.is_empty() && !interrupt::is_asked();
-    let changing = if is_beside { Some(drawing.changing(&EDGES)?) } else { None };
+    let mut changing = None;
+    if is_changing && !interrupt::is_asked() {
+        changing = Some(drawing.changing(&EDGES)?);
+        if interrupt::is_asked() {
+            note!("bem: interrupted at {CHANGING}");
+            changing = None;
+        }
+    }
     if let Some(columns) = changing.as_ref().filter(|_| !arguments.json) {
         columns.iter().for_each(|column| say!("| {CHANGING} | {} |", column.to_line()));
     }
@@ -84,8 +89,9 @@ fn tell(
     arguments: &TableArguments,
 ) -> Answer {
     let compared: Vec<Compared> = found.iter().map(Compared::of).collect();
-    let (mean, least) = summary(&compared);
-    let mut missed = missed(&compared);
+    // Nothing is asked of the worlds that change, so that without a kind there is no mean to be judged.
+    let figures = (!compared.is_empty()).then(|| summary(&compared));
+    let mut missed = if compared.is_empty() { Vec::new() } else { missed(&compared) };
     if interrupt::is_asked() {
         missed.push("not all kinds were played".to_string());
     }
@@ -93,14 +99,17 @@ fn tell(
         let kinds: Vec<Value> = found.iter().map(to_json).collect();
         let (worlds, steps, salt) = (arguments.worlds, arguments.budget, &arguments.salt);
         let changing = changing.map(changing_json);
+        let (mean, least) = figures.unzip();
         say!(
             "{}",
             json!({ "sources": sources, "salt": salt, "worlds": worlds, "steps": steps, "kinds": kinds,
                 "changing": changing, "mean_of_medians": mean, "least_share_of_best_peer": least, "missed": missed })
         );
     } else {
-        say!("\nMean over kinds of the median online score: {mean:.3} ({MEAN_MIN} is asked).");
-        say!("Least share of the best peer's median: {least:.3} ({SHARE_MIN} is asked).");
+        if let Some((mean, least)) = figures {
+            say!("\nMean over kinds of the median online score: {mean:.3} ({MEAN_MIN} is asked).");
+            say!("Least share of the best peer's median: {least:.3} ({SHARE_MIN} is asked).");
+        }
         missed.iter().for_each(|missed| say!("Missed: {missed}."));
     }
     if missed.is_empty() { Answer::Yes } else { Answer::No }
@@ -130,18 +139,25 @@ fn tell_served(found: &[KindColumns], sources: &str, arguments: &TableArguments)
     if SERVED_SHARE_MIN <= all { Answer::Yes } else { Answer::No }
 }
 
-fn kinds_of(arguments: &TableArguments) -> Result<Vec<WorldKind>> {
+/// The kinds that are played, and whether the worlds that change are: those that are named, or all kinds. Beside all kinds the worlds that
+/// change are played where parts are switched off: without them, nothing shows what alarms are worth.
+fn kinds_of(arguments: &TableArguments) -> Result<(Vec<WorldKind>, bool)> {
+    if arguments.families.is_empty() {
+        return Ok((WorldKind::ALL.to_vec(), arguments.ablate));
+    }
     let known = || WorldKind::ALL.map(WorldKind::name).join(", ");
-    let of = |name: &String| {
-        let kind = WorldKind::ALL.into_iter().find(|kind| kind.name() == name);
+    let of = |name: &&String| {
+        let kind = WorldKind::ALL.into_iter().find(|kind| kind.name() == name.as_str());
         kind.with_context(|| {
-            format!("--families {name}: no kind of world has this name; they are {}", known())
+            format!("--families {name}: no kind of world has this name; they are {}, {CHANGING}", known())
         })
     };
-    match arguments.families.is_empty() {
-        true => Ok(WorldKind::ALL.to_vec()),
-        false => arguments.families.iter().map(of).collect(),
+    let (changing, kinds): (Vec<&String>, Vec<&String>) =
+        arguments.families.iter().partition(|name| name.as_str() == CHANGING);
+    if arguments.served && !changing.is_empty() {
+        bail!("--families {CHANGING}: these worlds are not served; those that are: {}", known());
     }
+    Ok((kinds.iter().map(of).collect::<Result<_>>()?, !changing.is_empty()))
 }
 
 /// Without a name for the sources, the program itself is what is under test.

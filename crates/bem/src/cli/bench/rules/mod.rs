@@ -150,28 +150,72 @@ fn measured() -> anyhow::Result<Measurement> {
         .with("seeds", SEEDS as f64))
 }
 
-/// Whether no other rule is ahead of the recommended one by more than both half widths.
-fn is_right(means: &[(f64, f64)], recommended: usize) -> bool {
-    let (own, half) = means[recommended];
-    means.iter().all(|(mean, other)| mean - other <= own + half)
+/// Whether one mean is above another by more than the half widths of both.
+fn is_ahead((one, half): (f64, f64), (other, other_half): (f64, f64)) -> bool {
+    other + other_half < one - half
+}
+
+/// How the recommended rule stands beside the others, by their names.
+struct RuleStanding {
+    /// Those that are ahead of it.
+    behind: Vec<&'static str>,
+    /// Those whose intervals overlap with its own.
+    level: Vec<&'static str>,
+}
+
+impl RuleStanding {
+    fn of(means: &[(f64, f64)], recommended: usize) -> RuleStanding {
+        let own = means[recommended];
+        let named = |is_one: &dyn Fn((f64, f64)) -> bool| {
+            let others = RULES.iter().zip(means).enumerate().filter(|(place, _)| *place != recommended);
+            others.filter(|(_, (_, mean))| is_one(**mean)).map(|(_, (ruled, _))| ruled.name).collect()
+        };
+        RuleStanding {
+            behind: named(&|other| is_ahead(other, own)),
+            level: named(&|other| !is_ahead(other, own) && !is_ahead(own, other)),
+        }
+    }
+
+    fn words(&self) -> String {
+        match (&self.behind[..], &self.level[..]) {
+            ([], []) => "ahead".to_string(),
+            ([], level) => format!("level with {}", level.join("; ")),
+            (behind, _) => format!("**behind {}**", behind.join("; ")),
+        }
+    }
+}
+
+/// The rules that are ahead of every other one in none of these worlds.
+fn never_ahead<'m>(worlds: impl Iterator<Item = &'m [(f64, f64)]> + Clone) -> Vec<&'static str> {
+    let is_first = |place: usize| {
+        let leads = |means: &[(f64, f64)]| {
+            let others = means.iter().enumerate().filter(|(other, _)| *other != place);
+            others.into_iter().all(|(_, other)| is_ahead(means[place], *other))
+        };
+        worlds.clone().any(leads)
+    };
+    RULES.iter().enumerate().filter(|(place, _)| !is_first(*place)).map(|(_, ruled)| ruled.name).collect()
 }
 
 /// Prints every world with every rule; the answer is no where another rule than the recommended one is ahead.
 pub fn report(json: bool) -> anyhow::Result<Answer> {
     let rows: Vec<_> = WORLDS.iter().map(|(name, played, right)| (*name, means(*played), *right)).collect();
-    let holds = rows.iter().all(|(_, means, right)| is_right(means, *right));
+    let holds = rows.iter().all(|(_, means, right)| RuleStanding::of(means, *right).behind.is_empty());
+    let never = never_ahead(rows.iter().map(|(_, means, _)| &means[..]));
     if json {
         let row = |(name, means, right): &(&str, Vec<(f64, f64)>, usize)| {
             let of = RULES.iter().zip(means).map(
                 |(ruled, (mean, half))| json!({ "rule": ruled.name, "mean": mean, "half_width_95": half }),
             );
-            let (recommended, is_right) = (RULES[*right].name, is_right(means, *right));
-            json!({ "world": name, "rules": of.collect::<Vec<_>>(), "recommended": recommended, "is_right": is_right })
+            let RuleStanding { behind, level } = RuleStanding::of(means, *right);
+            json!({ "world": name, "rules": of.collect::<Vec<_>>(), "recommended": RULES[*right].name,
+                "behind": behind, "level_with": level })
         };
         let worlds: Vec<_> = rows.iter().map(row).collect();
         say!(
             "{}",
-            json!({ "machine": measure::machine(), "steps": STEPS, "seeds": SEEDS, "worlds": worlds })
+            json!({ "machine": measure::machine(), "steps": STEPS, "seeds": SEEDS, "worlds": worlds,
+                "never_ahead": never })
         );
         return Ok(if holds { Answer::Yes } else { Answer::No });
     }
@@ -179,12 +223,18 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
         "Mean worth of a step out of 1, {STEPS} steps, {SEEDS} seeds, with half of the 95 % interval's width.\n"
     );
     let names: Vec<String> = RULES.iter().map(|ruled| ruled.name.to_string()).collect();
-    say!("| world | {} | recommended | no other is ahead |", names.join(" | "));
+    say!("| world | {} | recommended | beside the others |", names.join(" | "));
     say!("|---{}|---|---|", "|---".repeat(RULES.len()));
     for (name, means, right) in &rows {
         let cells: Vec<String> = means.iter().map(|(mean, half)| format!("{mean:.3} ± {half:.3}")).collect();
-        let verdict = if is_right(means, *right) { "yes" } else { "**no**" };
+        let verdict = RuleStanding::of(means, *right).words();
         say!("| {name} | {} | `{}` | {verdict} |", cells.join(" | "), RULES[*right].name);
+    }
+    say!(
+        "\nThe recommended rule is ahead where its interval lies above all others, and level where intervals overlap."
+    );
+    if !never.is_empty() {
+        say!("Ahead of every other rule in none of these worlds: {}.", never.join("; "));
     }
     Ok(if holds { Answer::Yes } else { Answer::No })
 }
@@ -192,6 +242,24 @@ pub fn report(json: bool) -> anyhow::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_that_overlap_are_level_and_only_a_rule_that_is_ahead_is_a_miss() {
+        let late = [(0.980, 0.001), (0.981, 0.001), (0.970, 0.002), (0.900, 0.001)];
+        let RuleStanding { behind, level } = RuleStanding::of(&late, SOFTMAX);
+        assert_eq!((behind.len(), level), (0, vec!["ucb_v"]));
+        assert_eq!(RuleStanding::of(&late, SOFTMAX).words(), "level with ucb_v");
+        assert_eq!(
+            RuleStanding::of(&late, TSALLIS_INF).words(),
+            "**behind ucb_v; softmax; softmax, best of 4**"
+        );
+        let apart = [(0.5, 0.01), (0.6, 0.01), (0.55, 0.01), (0.9, 0.01)];
+        assert_eq!(RuleStanding::of(&apart, TSALLIS_INF).words(), "ahead");
+        assert_eq!(
+            never_ahead([&late[..], &apart[..]].into_iter()),
+            ["ucb_v", "softmax", "softmax, best of 4"]
+        );
+    }
 
     #[test]
     fn rewards_that_come_late_are_earned_sooner_by_a_rule_that_draws() {
