@@ -2,10 +2,10 @@
 //! which become `docs/results/worlds.md`.
 //!
 //! Whoever changes the learner cannot know the worlds before committing: the commit, and what differs from it, name the seeds.
-//! One run plays one kind, two runs at a time; a world's seed depends on its kind and its number, so that this changes no world. Each
-//! run is kept beside the build, and an interrupted battery goes on where it was. With `--ablate` the page says what every switched
-//! part was worth. A run of some kinds only, one that is served and one that asks for JSON print what they found and leave the page
-//! as it is.
+//! One run plays one kind, two runs at a time; a world's seed depends on its kind and its number, so that this changes no world.
+//! Each run is kept beside the build, and an interrupted battery goes on where it was. With `--ablate` the page says what every
+//! switched part was worth. A run of some kinds only, one that is served and one that asks for JSON print what they found and
+//! leave the page as it is.
 
 use super::kept::{self, Piece};
 use super::results;
@@ -17,7 +17,8 @@ use std::path::Path;
 
 /// Worlds of each kind for every unit of scale.
 const WORLDS: u64 = 12;
-/// The kinds, in the order of the page, and the worlds that change, which are none of them and are played where parts are switched off.
+/// The kinds, in the order of the page, and the worlds that change, which are none of them and are played where parts are
+/// switched off.
 const KINDS: [&str; 5] = ["consequence", "difference", "table", "chain", "noise"];
 const CHANGING: &str = "changing";
 /// Steps of a player in a world, if nothing else is asked for: those of `bem table`.

@@ -139,8 +139,8 @@ fn tell_served(found: &[KindColumns], sources: &str, arguments: &TableArguments)
     if SERVED_SHARE_MIN <= all { Answer::Yes } else { Answer::No }
 }
 
-/// The kinds that are played, and whether the worlds that change are: those that are named, or all kinds. Beside all kinds the worlds that
-/// change are played where parts are switched off: without them, nothing shows what alarms are worth.
+/// The kinds that are played, and whether the worlds that change are: those that are named, or all kinds. Beside all kinds the
+/// worlds that change are played where parts are switched off: without them, nothing shows what alarms are worth.
 fn kinds_of(arguments: &TableArguments) -> Result<(Vec<WorldKind>, bool)> {
     if arguments.families.is_empty() {
         return Ok((WorldKind::ALL.to_vec(), arguments.ablate));
