@@ -170,7 +170,7 @@ pub fn print_summary(name: &str, seed: u64, told: &Told<'_>) {
 /// How saturated the search for structure was at the end of so many steps, in words.
 pub fn saturation(since: u64, steps: u64) -> String {
     match since < steps {
-        true => format!("the latest patch whose score stood out is {since} of {steps} steps old"),
+        true => format!("the newest patch whose score stood out is {since} of {steps} steps old"),
         false => format!("no score of a patch has stood out in {steps} steps"),
     }
 }
