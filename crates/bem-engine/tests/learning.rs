@@ -278,7 +278,8 @@ impl Witness for Archivist {
         let Change::Synthesize { policy, .. } = &patch.patch().change else { return };
         let count = 1 + self.digests.iter().position(|digest| *digest == decision.provenance).unwrap();
         let experience = self.experience(count);
-        let again = propose::propose(&self.shape, &experience, &[], &search_settings(&self.settings.config));
+        let again =
+            propose::propose(&self.shape, &experience, &[], None, &search_settings(&self.settings.config));
         let digests: Vec<Digest> = again.hypotheses.iter().map(|found| found.policy.digest()).collect();
         assert!(digests.contains(&policy.digest()), "{}", decision.words);
         self.derived += 1;

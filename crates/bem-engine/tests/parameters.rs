@@ -134,7 +134,7 @@ fn search_head(config: &GenesisConfig) -> String {
     let samples = Samples::new(14, vec![Field { low: 0, width: 14 }], rows, 0);
     let mut work = Work::with_queries(1 << 32, search_settings(config).queries);
     let smallest = Minimal.fit(&samples, &mut work).map_or_else(String::new, |function| function.words);
-    let found = propose(&late_shape(), &late_log(), &[], &search_settings(config)).hypotheses;
+    let found = propose(&late_shape(), &late_log(), &[], None, &search_settings(config)).hypotheses;
     let words: Vec<String> = found.into_iter().map(|hypothesis| hypothesis.words).collect();
     format!("{smallest}; {}", words.join("; "))
 }

@@ -80,12 +80,13 @@ const TOLERANCES: [usize; 3] = [0, 4, 12];
 /// The same in worlds of one step in which every reward says which of two answers is right.
 const TOLERANCES_TOLD: [usize; 4] = [0, 4, 12, 24];
 
-/// Searches the grammar for what explains the experience of somebody to whom these actions are forbidden.
+/// Searches the grammar for what explains the experience of somebody to whom these actions are forbidden, and who knows this.
 #[doc(alias = "SYNTH")]
 pub fn propose(
     shape: &Shape,
     experience: &Experience,
     forbidden: &[Forbidden],
+    known: Option<&Explorer>,
     settings: &Settings,
 ) -> Proposal {
     let episodes = recent(experience, settings.steps_max);
@@ -95,10 +96,10 @@ pub fn propose(
         Proposing { shape, experience, forbidden, queries, provenance: None, list: Vec::new(), spent: 0 };
     let all: Vec<&Episode> = experience.episodes().collect();
     let mut means = Work::new(RECALL_WORK);
-    let explorer =
-        PlannedControl::of(shape, &all, settings.stationary, &mut means).map(|planned| search.plan(planned));
+    let planned = PlannedControl::of(shape, &all, known, settings.stationary, &mut means);
+    let explorer = planned.map(|planned| search.plan(planned));
     search.spent += RECALL_WORK - means.left();
-    // Where actions change what is seen, plans look ahead; elsewhere later rewards are credited to earlier decisions.
+    // Plans look ahead where actions change what is seen; elsewhere later rewards are credited to earlier decisions.
     let mut credit = None;
     if explorer.is_none() && settings.credit {
         search.within(settings.work / CLOSER_SHARE, |search, work| {
@@ -124,8 +125,7 @@ pub fn propose(
     // What is credited comes first, but after what explains every single reward.
     let first = search.list.iter().position(|hypothesis| !hypothesis.exact).unwrap_or(search.list.len());
     search.list.splice(first..first, credited);
-    let work = settings.work - work.left() + search.spent;
-    Proposal { hypotheses: search.list, explorer, credit, work }
+    Proposal { explorer, credit, work: settings.work - work.left() + search.spent, hypotheses: search.list }
 }
 
 /// What explains rows of one step each as functions of the observation, within this much work; shortest tolerance first.

@@ -121,8 +121,10 @@ fn explained(shape: &Shape, episodes: &[Episode]) -> Vec<Machine> {
     for (serial, episode) in episodes.iter().enumerate() {
         experience.push(Episode { serial: serial as u64, ..episode.clone() });
     }
-    let stated =
-        propose(shape, &experience, &[], &Settings::default()).hypotheses.into_iter().filter_map(|found| {
+    let stated = propose(shape, &experience, &[], None, &Settings::default())
+        .hypotheses
+        .into_iter()
+        .filter_map(|found| {
             let stated = Stated { policy: found.policy, statement: found.statement? };
             Some(Machine::circuit(
                 shape,

@@ -32,8 +32,7 @@ impl Learner {
     pub(super) fn predicted<'p>(&'p self, plan: &'p Policy) -> Option<PlanComparison<'p>> {
         let all: Vec<&Episode> = self.experience.episodes().collect();
         let explorer = self.exploration.explorer()?;
-        let view = (explorer.lens().clone(), explorer.grain());
-        PlanComparison::of(&self.shape, view, &all, plan, self.machinery.frozen())
+        PlanComparison::of(&self.shape, explorer, &all, plan, self.machinery.frozen())
     }
 
     /// Takes a plan out of the candidates that should act by counts alone: showing its gain would take too many steps, or

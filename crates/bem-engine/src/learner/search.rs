@@ -95,7 +95,8 @@ impl Learner {
         let forbidden: Vec<Forbidden> =
             rules.map(|rule| Forbidden { seen: rule.seen, action: rule.forbidden }).collect();
         let settings = search_settings(&self.settings.config);
-        let proposal = propose::propose(&self.shape, &self.experience, &forbidden, &settings);
+        let known = self.exploration.explorer();
+        let proposal = propose::propose(&self.shape, &self.experience, &forbidden, known, &settings);
         self.tally.work = self.tally.work.saturating_add(proposal.work);
         let credit = proposal.credit.as_ref();
         self.exploration.settle(credit.is_some_and(|credit| credit.is_settled(self.machinery.frozen())));

@@ -46,7 +46,7 @@ fn shape() -> Shape {
 fn what_depends_on_the_own_last_action_is_explained_with_it() {
     let right = |word: u64, last: u16| if word & 1 == 1 { 1 - last } else { last };
     let experience = play(60, right);
-    let found = propose(&shape(), &experience, &[], &Settings::default()).hypotheses;
+    let found = propose(&shape(), &experience, &[], None, &Settings::default()).hypotheses;
     let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
     assert!(best.words.ends_with("the own last action"), "{}", best.words);
     let mut player = Player::new(&best.policy);
@@ -67,7 +67,7 @@ fn what_was_seen_some_steps_ago_is_kept_for_as_long() {
         // The first steps of an episode pay nothing whatever is done.
         if (seen.len() - 1) % 6 < 4 { 2 } else { seen[seen.len() - 5] }
     });
-    let found = propose(&shape(), &experience, &[], &Settings::default()).hypotheses;
+    let found = propose(&shape(), &experience, &[], None, &Settings::default()).hypotheses;
     let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
     assert!(best.words.contains("4 steps ago"), "{}", best.words);
 }
@@ -97,7 +97,7 @@ fn a_machine_that_moves_by_the_answers_is_followed() {
         fields: vec![Field { low: 0, width: 1 }],
         ..shape()
     };
-    let found = propose(&shape, &experience, &[], &Settings::default()).hypotheses;
+    let found = propose(&shape, &experience, &[], None, &Settings::default()).hypotheses;
     let best = found.iter().find(|hypothesis| hypothesis.exact).expect("something explains it");
     let (mut player, mut state) = (Player::new(&best.policy), 0);
     for word in [0, 1, 1, 0, 1, 1, 1, 0] {
@@ -127,7 +127,7 @@ fn no_search_takes_more_work_than_three_times_what_it_is_given_however_wide_and_
     let shape = Shape { observation_bits: 256, horizon: 12, return_max: 12_000, fields, ..shape() };
     for work in [10_000, 1_000_000, 20_000_000] {
         let settings = Settings { work, ..Settings::default() };
-        let proposal = propose(&shape, &experience, &[], &settings);
+        let proposal = propose(&shape, &experience, &[], None, &settings);
         assert!(proposal.work <= 3 * work + RECALL_WORK, "{} of {work}", proposal.work);
     }
 }
@@ -135,7 +135,7 @@ fn no_search_takes_more_work_than_three_times_what_it_is_given_however_wide_and_
 #[test]
 fn the_same_experience_gives_the_same_proposal_and_names_it() {
     let experience = play(60, |word, _| (word >> 1) as u16);
-    let run = || propose(&shape(), &experience, &[], &Settings::default()).hypotheses;
+    let run = || propose(&shape(), &experience, &[], None, &Settings::default()).hypotheses;
     let digests = |list: Vec<Hypothesis>| -> Vec<(Digest, Digest)> {
         list.iter().map(|hypothesis| (hypothesis.policy.digest(), hypothesis.provenance)).collect()
     };

@@ -269,10 +269,14 @@ impl Model {
         &self.observations[self.keys[state as usize][0] as usize]
     }
 
+    /// How often any pair of state and action was tried.
+    pub fn tries(&self) -> i64 {
+        self.edges.iter().flatten().map(|edge| edge.count).sum()
+    }
+
     /// Whether hardly any pair of state and action was tried often.
     pub fn is_thin(&self) -> bool {
-        let tries: i64 = self.edges.iter().flatten().map(|edge| edge.count).sum();
-        tries < (TRIES_FEW * self.pairs()) as i64
+        self.tries() < (TRIES_FEW * self.pairs()) as i64
     }
 
     /// Whether pairs are too many to try them all, and nothing but the observation tells states apart.

@@ -109,6 +109,12 @@ impl Explorer {
         self.full
     }
 
+    /// What it has counted, where that is the same as in this model and more: a log forgets what an explorer has counted.
+    pub fn knows_more_than(&self, model: &Model) -> Option<&Model> {
+        let is_same = (self.lens(), self.grain()) == (model.lens(), model.grain());
+        (!self.full && is_same && model.tries() < self.model.tries()).then_some(&self.model)
+    }
+
     /// Counts one more episode.
     pub fn learn(&mut self, episode: &Episode) {
         self.full |= !self.model.add(episode);

@@ -65,21 +65,22 @@ impl PlannedControl {
 
     /// Plans in the counted model; none where actions do not change what is seen next, or states are too many.
     ///
-    /// Where it must be stationary, it is the best that does not look at the clock, whatever that loses.
+    /// Where it must be stationary, it is the best that does not look at the clock, whatever that loses. What plays for knowledge
+    /// may know more than the log, which forgets: a pair that was tried often, and seldom of late, would else be judged by a few
+    /// lucky tries.
     pub fn of(
         shape: &Shape,
         episodes: &[&Episode],
+        known: Option<&Explorer>,
         is_stationary: bool,
         work: &mut Work,
     ) -> Option<PlannedControl> {
         if !PlannedControl::is_possible(shape, episodes) {
             return None;
         }
-        // What is hidden is looked for with few levels: what the past tells beside them may be no more than what they leave out.
-        let coarse = Grain::coarsest(shape);
-        let lens = coarse.through(episodes, |seen| needed_lens(shape, seen, work));
-        let grain = if lens == Lens::default() { Grain::of(shape, episodes) } else { coarse };
+        let (lens, grain) = what_tells(shape, episodes, work);
         let model = counted(shape, lens, grain, episodes)?;
+        let model = known.and_then(|known| known.knows_more_than(&model)).cloned().unwrap_or(model);
         Some(PlannedControl::at(shape, model, episodes, is_stationary))
     }
 
@@ -139,6 +140,19 @@ fn counted(shape: &Shape, lens: Lens, grain: Grain, episodes: &[&Episode]) -> Op
     Model::of(shape, lens, grain, episodes).or_else(|| counted(shape, shorter?, grain, episodes))
 }
 
+/// What of the past is part of the state, and how finely numbers are told apart beside it.
+///
+/// What is hidden is looked for with few levels, which are soon known well enough. Levels that were left out may themselves
+/// look hidden, because the step before tells them: where what was played can tell more levels apart, and nothing is hidden
+/// beside those, nothing is.
+fn what_tells(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> (Lens, Grain) {
+    let (coarse, fine) = (Grain::coarsest(shape), Grain::of(shape, episodes));
+    let lens = coarse.through(episodes, |seen| needed_lens(shape, seen, work));
+    let mut is_open =
+        || fine != coarse && fine.through(episodes, |seen| needed_lens(shape, seen, work)) == Lens::default();
+    if lens == Lens::default() || is_open() { (Lens::default(), fine) } else { (lens, coarse) }
+}
+
 /// What of the past the log shows to matter: the last few steps, or what a machine recalls if that tells more.
 fn needed_lens(shape: &Shape, episodes: &[&Episode], work: &mut Work) -> Lens {
     let history = needed_history(shape.horizon, episodes);
@@ -169,15 +183,17 @@ pub struct PlanComparison<'p> {
 }
 
 impl<'p> PlanComparison<'p> {
-    /// Counts the log through a lens, as finely as the grain says; none where states are too many, or where the model cannot follow the candidate.
+    /// Counts the log as an explorer does, who may know more of what the log has forgotten; none where states are too many, or
+    /// where the model cannot follow the candidate.
     pub fn of(
         shape: &Shape,
-        (lens, grain): (Lens, Grain),
+        known: &Explorer,
         episodes: &[&Episode],
         candidate: &'p Policy,
         acting: &'p Policy,
     ) -> Option<PlanComparison<'p>> {
-        let model = Model::of(shape, lens, grain, episodes)?;
+        let model = Model::of(shape, known.lens().clone(), known.grain(), episodes)?;
+        let model = known.knows_more_than(&model).cloned().unwrap_or(model);
         let dynamics = Dynamics::expected(&model);
         let value = value_of(candidate, &model, &dynamics)?;
         let held = value_of(acting, &model, &dynamics);

@@ -131,18 +131,17 @@ fn a_plan_gives_up_small_rewards_for_a_large_one() {
     let world = corridor();
     let log = world.log(300);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let planned = PlannedControl::of(&world.shape, &episodes, None, false, &mut means()).unwrap();
     let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 8_000);
     assert_eq!(planned.predicted, 8_000);
     let zero = Policy::constant(2, 0);
-    let comparison =
-        PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &zero).unwrap();
+    let known = Explorer::of(&world.shape, Lens::default(), &episodes).unwrap();
+    let comparison = PlanComparison::of(&world.shape, &known, &episodes, &policy, &zero).unwrap();
     let gain = comparison.ripe_gain().unwrap();
     assert!(comparison.is_sure());
     assert_eq!(gain, 8_000 - 12 * 20);
-    let same = PlanComparison::of(&world.shape, (Lens::default(), Grain::FULL), &episodes, &policy, &policy)
-        .unwrap();
+    let same = PlanComparison::of(&world.shape, &known, &episodes, &policy, &policy).unwrap();
     assert_eq!((same.ripe_gain(), same.is_sure()), (None, false));
 }
 
@@ -161,12 +160,11 @@ fn where_the_past_is_the_state_a_plan_is_sure_only_where_it_has_been() {
     let is_sure = |count| {
         let log = world.log(count);
         let episodes: Vec<&Episode> = log.iter().collect();
-        let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+        let planned = PlannedControl::of(&world.shape, &episodes, None, false, &mut means()).unwrap();
         let (policy, zero) = (planned.stated.unwrap().policy, Policy::constant(2, 0));
         [0, 2].map(|back| {
-            PlanComparison::of(&world.shape, (Lens::Past(back), Grain::FULL), &episodes, &policy, &zero)
-                .unwrap()
-                .is_sure()
+            let known = Explorer::of(&world.shape, Lens::Past(back), &episodes).unwrap();
+            PlanComparison::of(&world.shape, &known, &episodes, &policy, &zero).unwrap().is_sure()
         })
     };
     // The same plan, looked at with nothing but the place and with what was seen and done two steps back.
@@ -198,7 +196,7 @@ fn a_number_is_told_apart_as_finely_as_was_played() {
         let (mut again, back) = (Writer::new(), Model::decode(&mut Reader::new(&bytes)).unwrap());
         back.encode(&mut again);
         assert_eq!((back.grain(), again.into_bytes()), (grain, bytes));
-        let planned = PlannedControl::of(&world.shape, &episodes, true, &mut means()).unwrap();
+        let planned = PlannedControl::of(&world.shape, &episodes, None, true, &mut means()).unwrap();
         assert!(1 << 10 < world.mean(&planned.stated.unwrap().policy));
         grain.look(&Bits([u64::MAX, 0, 0, 0])).0[0] & 0xff
     };
@@ -208,6 +206,54 @@ fn a_number_is_told_apart_as_finely_as_was_played() {
     let narrow =
         Shape { fields: vec![Field { low: 0, width: 5 }, Field { low: 5, width: 3 }], ..world.shape.clone() };
     assert!(Grain::of(&narrow, &log.iter().collect::<Vec<_>>()).is_full());
+}
+
+/// Forty places in a row, seen as numbers of six bits: a step to the right, to the left or none, by chance, and only the last pays.
+fn row_of_places() -> World {
+    World {
+        shape: shape(6, 2, 60, (0, 1_000)),
+        start: 30,
+        rule: |place, action, prng| {
+            let by = if prng.below(4) == 0 { 0 } else { 1 };
+            let moved = if action == 1 { place + by } else { place.saturating_sub(by) };
+            (Some(moved.min(39)), 1_000 * i32::from(place == 39))
+        },
+        see: |place| place,
+    }
+}
+
+/// With one bit less the step before tells which of two places it is. That is no memory, once both can be told apart.
+#[test]
+fn levels_that_were_left_out_are_not_taken_for_something_hidden() {
+    let world = row_of_places();
+    let log = world.log(2_000);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    let coarse = Grain::coarsest(&world.shape);
+    assert!(!coarse.is_full() && Grain::of(&world.shape, &episodes).is_full());
+    assert!(0 < coarse.through(&episodes, |seen| needed_history(world.shape.horizon, seen)));
+    let planned = PlannedControl::of(&world.shape, &episodes, None, false, &mut means()).unwrap();
+    assert_eq!((planned.explorer.lens(), planned.explorer.grain()), (&Lens::default(), Grain::FULL));
+}
+
+/// A log that has forgotten nearly everything says little, and who has counted all of it says the same as before.
+#[test]
+fn what_an_explorer_has_counted_is_planned_with_when_the_log_has_forgotten_it() {
+    let world = corridor();
+    let log = world.log(300);
+    let all: Vec<&Episode> = log.iter().collect();
+    let known = Explorer::of(&world.shape, Lens::default(), &all).unwrap();
+    let planned = |few: &[&Episode], known| {
+        PlannedControl::of(&world.shape, few, known, false, &mut means()).map(|plan| plan.predicted)
+    };
+    // What is left of the log are episodes that never came to the end.
+    let few = &all.iter().copied().filter(|episode| episode.total() < 8_000).take(40).collect::<Vec<_>>()[..];
+    assert_eq!(planned(few, Some(&known)), Some(8_000));
+    assert!(planned(few, None).is_some_and(|predicted| predicted < 8_000));
+    let policy = Policy::constant(2, 1);
+    let forgotten = Explorer::of(&world.shape, Lens::default(), few).unwrap();
+    let promised =
+        |known: &Explorer| PlanComparison::of(&world.shape, known, few, &policy, &policy).unwrap().held();
+    assert_ne!(promised(&known), promised(&forgotten));
 }
 
 #[test]
@@ -224,7 +270,7 @@ fn a_plan_with_time_to_spare_does_not_put_it_off() {
     };
     let log = world.log(40);
     let planned =
-        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), None, false, &mut means()).unwrap();
     assert_eq!(world.mean(&planned.stated.unwrap().policy), 1_000);
     assert_eq!(planned.predicted, 1_000);
 }
@@ -234,7 +280,7 @@ fn a_plan_counts_the_steps_that_are_left() {
     let world = investment();
     let log = world.log(2_000);
     let planned =
-        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), None, false, &mut means()).unwrap();
     let policy = planned.stated.unwrap().policy;
     assert!(planned.words.starts_with("plan by steps left"), "{}", planned.words);
     // With n steps left, investing is worth (1000 (n - 1) + 3 V(n - 1)) / 4 against 400 + V(n - 1).
@@ -252,7 +298,7 @@ fn own_actions_are_remembered_where_the_observation_hides_them() {
     let world = remembered();
     let log = world.log(400);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let planned = PlannedControl::of(&world.shape, &episodes, None, false, &mut means()).unwrap();
     let policy = planned.stated.unwrap().policy;
     assert_eq!(world.mean(&policy), 1_000);
     assert_eq!(planned.predicted, 1_000);
@@ -375,7 +421,7 @@ fn a_cue_is_recalled_until_it_is_asked_for() {
     let world = fork();
     let log = world.log(1_500);
     let episodes: Vec<&Episode> = log.iter().collect();
-    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let planned = PlannedControl::of(&world.shape, &episodes, None, false, &mut means()).unwrap();
     let policy = planned.stated.unwrap().policy;
     assert!(planned.words.ends_with("states of what was"), "{}", planned.words);
     assert!(990 <= world.mean(&policy), "{}: {}", planned.words, world.mean(&policy));
@@ -396,7 +442,7 @@ fn a_switch_that_nobody_sees_is_followed() {
     };
     let log = world.log(400);
     let planned =
-        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), None, false, &mut means()).unwrap();
     assert_eq!(world.mean(&planned.stated.unwrap().policy), 6_000, "{}", planned.words);
 }
 
@@ -424,7 +470,7 @@ fn evidence_that_adds_up_is_tallied() {
     // What is heard once for either side is as if nothing was heard.
     assert!([after(&[1, 2]), after(&[2, 1]), after(&[1, 1, 2, 2])].iter().all(|state| *state == after(&[])));
     assert!(after(&[1, 1, 2]) == after(&[1]) && after(&[1]) != after(&[1, 1]) && after(&[1]) != after(&[2]));
-    let planned = PlannedControl::of(&world.shape, &episodes, false, &mut means()).unwrap();
+    let planned = PlannedControl::of(&world.shape, &episodes, None, false, &mut means()).unwrap();
     // Listening once brings 580, until one side is two ahead 823.
     let mean = world.mean(&planned.stated.unwrap().policy);
     assert!(800 < mean, "{mean} by {}", planned.words);
@@ -445,7 +491,7 @@ fn what_an_action_brought_is_tallied_a_step_later() {
     };
     let log = world.log(2_000);
     let planned =
-        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), false, &mut means()).unwrap();
+        PlannedControl::of(&world.shape, &log.iter().collect::<Vec<_>>(), None, false, &mut means()).unwrap();
     // Staying with what paid last brings 6,600, the best there is 7,214.
     let mean = world.mean(&planned.stated.unwrap().policy);
     assert!(7_050 < mean, "{mean} by {}", planned.words);
