@@ -11,11 +11,15 @@
 //! Must not know files, clocks, threads, processes or networks. Clauses: PIPE-1 to PIPE-4; decisions D-132 to D-136, D-237.
 
 pub mod domain;
+mod expert;
 pub mod pipeline;
 pub mod pool;
+mod renaming;
 pub mod report;
 mod saved;
+mod scoring;
 pub mod specialist;
+mod unserved;
 pub mod volume;
 
 use bem_base::environment::EnvironmentError;

@@ -8,7 +8,7 @@
 
 use crate::PipelineError;
 use crate::domain::{domain_of, families_of};
-use crate::pool::{Learnt, Outcome, Pool, Settled, score_of};
+use crate::pool::{Learnt, Outcome, Pool, score_of};
 use crate::specialist::Specialist;
 use crate::volume::{Volume, scratch_file};
 use bem_base::digest::{Digest, hash_parts};
@@ -376,7 +376,7 @@ impl Pipeline {
     }
 
     /// What the specialist that has solved a task earns there in the episodes of this seed; nothing where there is none.
-    fn specialist_on(
+    pub(crate) fn specialist_on(
         &self,
         task: &str,
         game: &dyn Game,
@@ -415,21 +415,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// As few experts stay as serve all settings.
-    fn settle(&mut self) -> Result<(), PipelineError> {
-        let Settled { replaced, blocked } = self.pool.settle()?;
-        self.pool_tally.replaced += replaced as u32;
-        self.pool_tally.blocked += blocked as u32;
-        Ok(())
-    }
-
     /// For every domain, the share of what it had that its worst setting keeps: nothing where a setting that was learned has no
-    /// expert.
+    /// expert. A setting whose lesson failed counts from when it has one.
     pub fn kept(&self) -> BTreeMap<String, Fixed> {
         let mut kept: BTreeMap<String, Fixed> = BTreeMap::new();
         let tracks = self.volumes.iter().flat_map(|volume| volume.climb.tracks());
         for (track, task) in tracks.flat_map(|track| track.tasks().iter().map(move |task| (track, task))) {
-            if self.done.get(task).is_none_or(|done| done.steps_to_99.is_none()) {
+            let is_learned = self.done.get(task).is_some_and(|done| done.steps_to_99.is_some());
+            if !is_learned && self.pool.route(task).is_none() {
                 continue;
             }
             let share = self.pool.route(task).map_or(Fixed::ZERO, |route| match Fixed::ZERO < route.best {

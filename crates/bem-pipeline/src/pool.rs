@@ -1,85 +1,30 @@
 //! The pool of the main machine: which expert acts in which setting.
 //!
-//! An expert is a machine that can be built for many settings, a rule by which actions adapt within an episode, or an agent for
-//! one shape. It comes in when a unit of the main machine has learned something, its circuit proven and measured there; a setting
-//! then has a route to it. At the end of a phase, and after every round of mixed learning, the pool settles: every expert is measured
-//! in every setting that it can be built for, and as few of them stay as do in every setting what the best of them does there. So
-//! no change can cost a setting that was learned before: an expert that would is not routed to, and one that nobody is routed to
-//! leaves. Must not know specialists or units. Clauses: PIPE-1, PIPE-3; decisions D-135, D-278.
+//! An expert (`expert.rs`) comes in when a unit of the main machine has learned something, its circuit proven and measured there; a
+//! setting then has a route to it. At the end of a phase, and after every round of mixed learning, the pool settles: every expert is
+//! measured in every setting that it can be built for, under other names too where its own do not serve (`renaming.rs`), and as few
+//! of them stay as do in every setting what the best of them does there. So no change can cost a setting that was learned before: an
+//! expert that would is not routed to, and one that nobody is routed to leaves. A setting whose lesson failed gets the expert that was
+//! measured to earn most there. Must not know specialists or units. Clauses: PIPE-1, PIPE-3; decisions D-135, D-278, D-333, D-334.
 
-use bem_base::environment::{EnvironmentError, Shape};
+use crate::expert::Expert;
+use crate::renaming::Renaming;
+use crate::scoring::{AS_GOOD, ExpertScore, ExpertScores, ScoringPlace, best_of};
+use bem_base::environment::EnvironmentError;
 use bem_base::fixed::Fixed;
-use bem_base::limits::ARMS_MAX;
 use bem_engine::agent::Agent;
 use bem_engine::evaluate::Judge;
-use bem_engine::start::tabled;
+use bem_engine::solve::SOLVED;
 use bem_games::game::Game;
-use bem_machine::held::Adaptation;
 use bem_synth::library::Machine;
-use bem_synth::policy::Policy;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An expert is as good as another in a setting where it earns at least this share of the other's score. What is asked of it on
-/// seeds that nobody has seen is 0.99: half of what may be lost is left to the error of measuring.
-const AS_GOOD: Fixed = Fixed::from_ratio(995, 1_000);
 /// A setting keeps at least this share of the score it had.
 pub const KEPT: Fixed = Fixed::from_ratio(98, 100);
 
-/// What acts.
-#[derive(Clone, Debug)]
-pub(crate) enum Expert {
-    /// Built anew for every setting.
-    Machine(Machine),
-    /// Only as it is, in worlds of this shape.
-    Agent(Agent, Shape),
-    /// A rule by which plain actions adapt within an episode, whatever they are.
-    Rule(Adaptation),
-}
-
-impl Expert {
-    /// What was learned as experts, the last of which does just what the agent does. A machine that is built to another circuit,
-    /// because a guard stands before the agent, may still serve elsewhere.
-    fn all_of(agent: &Agent, machine: Option<&Machine>, shape: &Shape) -> Vec<Expert> {
-        let exactly = || Expert::Agent(agent.clone(), shape.clone());
-        if agent.adapts() {
-            return vec![if agent.is_unguarded() { Expert::Rule(agent.rule()) } else { exactly() }];
-        }
-        let Some(machine) = machine.cloned().or_else(|| tabled(agent.policy(), shape)) else {
-            return vec![exactly()];
-        };
-        let built = machine.instantiate(shape).map(|built| built.policy.digest());
-        let is_exact = built == Some(agent.policy().digest());
-        let mut all = vec![Expert::Machine(machine)];
-        if !is_exact {
-            all.push(exactly());
-        }
-        all
-    }
-
-    fn at(&self, shape: &Shape) -> Option<Agent> {
-        match self {
-            Expert::Machine(machine) => Some(Agent::circuit(machine.instantiate(shape)?.policy)),
-            Expert::Agent(agent, own) => (own == shape).then(|| agent.clone()),
-            Expert::Rule(rule) => (usize::from(shape.actions) <= ARMS_MAX)
-                .then(|| Agent::adapting(Policy::constant(shape.actions, 0), *rule, shape)),
-        }
-    }
-
-    /// Whether it is the same, said in the same way.
-    fn is(&self, other: &Expert) -> bool {
-        match (self, other) {
-            (Expert::Machine(one), Expert::Machine(other)) => one == other,
-            (Expert::Rule(one), Expert::Rule(other)) => one == other,
-            (Expert::Agent(one, shape), Expert::Agent(other, own)) => {
-                shape == own && one.to_bytes() == other.to_bytes()
-            }
-            _ => false,
-        }
-    }
-}
-
-/// A setting that the main machine has learned.
+/// A setting that has an expert.
 #[derive(Clone)]
 pub struct Route {
     /// Its domain.
@@ -91,10 +36,25 @@ pub struct Route {
     pub(crate) instance: u64,
     /// Which expert acts there.
     pub(crate) expert: u32,
+    /// Under which names it does, where these are not its own.
+    pub(crate) renaming: Option<Renaming>,
     /// The score of what acts there.
     pub score: Fixed,
     /// The highest score that anything of the pool ever had there, or the specialist.
     pub best: Fixed,
+}
+
+/// A setting that has no expert, because its lesson failed.
+pub(crate) struct Unserved {
+    pub(crate) task: String,
+    pub(crate) domain: String,
+    pub(crate) game: Arc<dyn Game>,
+    /// Seed of the episodes that experts are measured in there.
+    pub(crate) seed: u64,
+    /// Seed of the game's instance.
+    pub(crate) instance: u64,
+    /// The score of its specialist in these episodes; nothing where there is none.
+    pub(crate) other: Fixed,
 }
 
 /// What became of a newcomer.
@@ -121,8 +81,8 @@ pub struct Pool {
     pub(crate) experts: BTreeMap<u32, Expert>,
     pub(crate) next: u32,
     pub(crate) routes: BTreeMap<String, Route>,
-    /// Scores of experts by setting, none where one cannot be built for it: what settling has measured, so that it is measured once.
-    pub(crate) measured: BTreeMap<String, BTreeMap<u32, Option<Fixed>>>,
+    /// What settling has measured, by setting, so that it is measured once.
+    pub(crate) measured: BTreeMap<String, ExpertScores>,
 }
 
 /// Something that was just learned.
@@ -170,17 +130,26 @@ impl Pool {
                 seed: learnt.seed,
                 instance: learnt.instance,
                 expert: number,
+                renaming: None,
                 score: learnt.score,
                 best: learnt.score.max(other),
             };
+            // What was measured before it had an expert was in other episodes.
+            self.measured.remove(learnt.task);
             self.routes.insert(learnt.task.to_string(), route);
         }
         outcome
     }
 
-    /// Routes every setting anew, over as few experts as do in every setting what the best does there; the others leave.
-    pub fn settle(&mut self) -> Result<Settled, EnvironmentError> {
+    /// Routes every setting anew, over as few experts as do in every setting what the best does there; the others leave. Settings that
+    /// have no expert get what serves them.
+    pub(crate) fn settle(&mut self, mut unserved: Vec<Unserved>) -> Result<Settled, EnvironmentError> {
         self.measure()?;
+        for setting in &unserved {
+            self.measure_unserved(setting)?;
+        }
+        // An expert that solves what no lesson did is worth staying for.
+        unserved.retain(|setting| !self.open(setting, SOLVED));
         let before = self.acting();
         let served = self.served();
         let chosen = match self.is_served_by(&before, &served) {
@@ -192,18 +161,17 @@ impl Pool {
         };
         for (task, route) in &mut self.routes {
             let scores = &self.measured[task];
-            let score = |number: &u32| scores.get(number).copied().flatten();
             let stays = chosen.contains(&route.expert) && served[&route.expert].contains(task);
             let able = chosen.iter().filter(|number| served[*number].contains(task));
-            let best = able.max_by_key(|number| (score(number), std::cmp::Reverse(**number)));
-            if let (false, Some(best)) = (stays, best) {
-                (route.expert, route.score) = (*best, score(best).unwrap_or(Fixed::ZERO));
+            if let (false, Some((best, found))) = (stays, best_of(scores, able)) {
+                (route.expert, route.score) = (best, found.score);
+                route.renaming = found.renaming.clone();
             }
         }
         let stay = self.acting();
         let costs = |number: &u32| {
-            let mut able =
-                self.measured.iter().filter(|(_, scores)| scores.get(number).is_some_and(Option::is_some));
+            let settings = self.measured.iter().filter(|(task, _)| self.routes.contains_key(*task));
+            let mut able = settings.filter(|(_, scores)| scores.get(number).is_some_and(Option::is_some));
             able.any(|(task, _)| !served[number].contains(task))
         };
         let newcomers =
@@ -212,6 +180,10 @@ impl Pool {
         let replaced = before.difference(&stay).count();
         self.experts.retain(|number, _| stay.contains(number));
         self.measured.values_mut().for_each(|scores| scores.retain(|number, _| stay.contains(number)));
+        // Whatever earns more than random play is better than nobody, and nobody stays for it alone.
+        for setting in &unserved {
+            self.open(setting, Fixed::from_raw(1));
+        }
         Ok(Settled { replaced, blocked })
     }
 
@@ -219,26 +191,43 @@ impl Pool {
     fn measure(&mut self) -> Result<(), EnvironmentError> {
         for (task, route) in &mut self.routes {
             let scores = self.measured.entry(task.clone()).or_default();
-            let mut judge = Judge::new(route.game.as_ref());
-            for (number, expert) in &self.experts {
-                if scores.contains_key(number) {
-                    continue;
-                }
-                let score = match expert.at(route.game.shape()) {
-                    Some(agent) => {
-                        let mean = judge.evaluate(&agent, route.seed)?.mean;
-                        Some(judge.yardstick().score(mean))
-                    }
-                    None => None,
-                };
-                scores.insert(*number, score);
-            }
-            let highest = scores.values().flatten().copied().max();
+            let acting = self.experts.get(&route.expert);
+            let acting = acting.and_then(|expert| expert.at(route.game.shape(), route.renaming.as_ref()));
+            let place = ScoringPlace { game: route.game.as_ref(), seed: route.seed, best: route.best };
+            place.measure(&self.experts, scores, acting.as_ref())?;
+            let highest = scores.values().flatten().map(|found| found.score).max();
             route.best = highest.unwrap_or(route.best).max(route.best);
             // What acts there is measured like the others.
-            route.score = scores.get(&route.expert).copied().flatten().unwrap_or(route.score);
+            if let Some(Some(own)) = scores.get(&route.expert) {
+                (route.score, route.renaming) = (own.score, own.renaming.clone());
+            }
         }
         Ok(())
+    }
+
+    fn measure_unserved(&mut self, setting: &Unserved) -> Result<(), EnvironmentError> {
+        let scores = self.measured.entry(setting.task.clone()).or_default();
+        let place = ScoringPlace { game: setting.game.as_ref(), seed: setting.seed, best: setting.other };
+        place.measure(&self.experts, scores, None)
+    }
+
+    /// Routes a setting without an expert to the one that was measured to earn most there, if that is at least so much.
+    fn open(&mut self, setting: &Unserved, least: Fixed) -> bool {
+        let Some(scores) = self.measured.get(&setting.task) else { return false };
+        let found = best_of(scores, self.experts.keys()).filter(|(_, found)| least <= found.score);
+        let Some((expert, ExpertScore { score, renaming })) = found else { return false };
+        let route = Route {
+            domain: setting.domain.clone(),
+            game: Arc::clone(&setting.game),
+            seed: setting.seed,
+            instance: setting.instance,
+            expert,
+            renaming: renaming.clone(),
+            score: *score,
+            best: setting.other.max(*score),
+        };
+        self.routes.insert(setting.task.clone(), route);
+        true
     }
 
     /// The settings in which each expert does what the best does there; where nobody does, the best of them counts.
@@ -247,10 +236,10 @@ impl Pool {
             self.experts.keys().map(|number| (*number, BTreeSet::new())).collect();
         for (task, route) in &self.routes {
             let scores = &self.measured[task];
-            let highest = scores.values().flatten().copied().max().unwrap_or(route.score);
+            let highest = scores.values().flatten().map(|found| found.score).max().unwrap_or(route.score);
             let least = AS_GOOD.mul_floor(route.best).min(highest);
-            for (number, score) in scores {
-                if score.is_some_and(|score| least <= score)
+            for (number, found) in scores {
+                if found.as_ref().is_some_and(|found| least <= found.score)
                     && let Some(tasks) = served.get_mut(number)
                 {
                     tasks.insert(task.clone());
@@ -296,7 +285,7 @@ impl Pool {
 
     /// What acts in a setting, built for it.
     pub(crate) fn agent_of(&self, route: &Route) -> Option<Agent> {
-        self.experts.get(&route.expert)?.at(route.game.shape())
+        self.experts.get(&route.expert)?.at(route.game.shape(), route.renaming.as_ref())
     }
 }
 
@@ -307,7 +296,7 @@ fn cover(served: &BTreeMap<u32, BTreeSet<String>>) -> BTreeSet<u32> {
     let mut chosen = Vec::new();
     while !left.is_empty() {
         let gain = |number: &u32| served[number].iter().filter(|task| left.contains(task)).count();
-        let best = served.keys().max_by_key(|number| (gain(number), std::cmp::Reverse(**number)));
+        let best = served.keys().max_by_key(|number| (gain(number), Reverse(**number)));
         let Some(best) = best else { break };
         left.retain(|task| !served[best].contains(*task));
         chosen.push(*best);
@@ -331,48 +320,127 @@ pub(crate) fn score_of(game: &dyn Game, agent: &Agent, seed: u64) -> Result<Fixe
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use bem_engine::learner::Settings;
-    use bem_engine::solve::{Lesson, teach};
+    use bem_engine::solve::{Lesson, Solution, teach};
+    use bem_engine::start::tabled;
     use bem_engine::worlds::Catalog;
+    use bem_synth::policy::Policy;
 
     fn served(lists: &[&[&str]]) -> BTreeMap<u32, BTreeSet<String>> {
         let tasks = |list: &&[&str]| list.iter().map(|task| (*task).to_string()).collect();
         (0..).zip(lists.iter().map(tasks)).collect()
     }
 
-    fn learnt<'a>(task: &'a str, agent: &'a Agent, machine: Option<&'a Machine>, score: Fixed) -> Learnt<'a> {
-        let game = Catalog.game(task, 1).unwrap();
-        let setting = Some(Fixed::ONE);
-        Learnt { task, domain: "aggregation", game, seed: 3, instance: 1, agent, machine, score, setting }
+    fn learnt<'a>(
+        task: &'a str,
+        agent: &'a Agent,
+        machine: Option<&'a Machine>,
+        instance: u64,
+    ) -> Learnt<'a> {
+        let game = Catalog.game(task, instance).unwrap();
+        let (score, setting) = (Fixed::ONE, Some(Fixed::ONE));
+        Learnt { task, domain: "aggregation", game, seed: 3, instance, agent, machine, score, setting }
+    }
+
+    fn learn(task: &str, instance: u64) -> Solution {
+        let settings = Settings { seed: 1, budget: 20_000, config: Arc::default() };
+        let game = Catalog.game(task, instance).unwrap();
+        let lesson = Lesson { until_solved: true, ..Lesson::alone(settings) };
+        let solution = teach(game.as_ref(), lesson, &mut |_| true).unwrap();
+        assert!(solution.is_solved(), "{task}");
+        solution
+    }
+
+    /// A pool with what was learned in each of these tasks, before it settles.
+    pub(crate) fn pool_of(tasks: &[&str], instance: u64) -> Pool {
+        let mut pool = Pool::default();
+        for task in tasks {
+            let solution = learn(task, instance);
+            let (agent, machine) = (&solution.learned.agent, solution.learned.machine.as_ref());
+            assert_eq!(pool.install(learnt(task, agent, machine, instance)), Outcome::Installed);
+        }
+        pool
+    }
+
+    fn unserved(task: &str) -> Unserved {
+        let (game, domain) = (Catalog.game(task, 1).unwrap(), "aggregation".to_string());
+        Unserved { task: task.to_string(), domain, game, seed: 3, instance: 1, other: Fixed::ZERO }
+    }
+
+    /// Two fields of two bits, and the same with fields and actions in another order.
+    const CODINGS: [&str; 2] = ["compare{bits=2}", "compare{bits=2,scramble=fields}"];
+
+    /// What was learned in both, in an instance in which the fields do trade places.
+    pub(crate) fn pool_of_codings() -> Pool {
+        let seen = |task: &str, instance: u64, seed: u64| {
+            let mut world = Catalog.game(task, instance).unwrap().start();
+            world.reset(seed).unwrap();
+            *world.observation()
+        };
+        let differs = |instance: &u64| {
+            (0..8).any(|seed| seen(CODINGS[0], *instance, seed) != seen(CODINGS[1], *instance, seed))
+        };
+        pool_of(&CODINGS, (1..100).find(differs).unwrap())
+    }
+
+    #[test]
+    fn one_expert_serves_two_codings_of_a_game_under_other_names() {
+        let mut pool = pool_of_codings();
+        assert_eq!(pool.len(), 2);
+        pool.settle(Vec::new()).unwrap();
+        assert_eq!(pool.len(), 1);
+        let renamed: Vec<&Route> =
+            pool.routes().map(|(_, route)| route).filter(|route| route.renaming.is_some()).collect();
+        assert_eq!(renamed.len(), 1);
+        for (_, route) in pool.routes() {
+            let agent = pool.agent_of(route).unwrap();
+            assert!(SOLVED <= score_of(route.game.as_ref(), &agent, 77).unwrap(), "on seeds of its own");
+        }
+        // Control: under its own names the expert does not serve there.
+        let plain = Route { renaming: None, ..renamed[0].clone() };
+        let agent = pool.agent_of(&plain).unwrap();
+        assert!(score_of(plain.game.as_ref(), &agent, 77).unwrap() < SOLVED);
+    }
+
+    #[test]
+    fn experts_that_do_other_things_in_worlds_that_look_alike_both_stay() {
+        let mut pool = pool_of(&["compare{bits=1}", "subtract{bits=1,form=word}"], 1);
+        let routes: Vec<(String, u32)> =
+            pool.routes().map(|(task, route)| (task.to_string(), route.expert)).collect();
+        pool.settle(Vec::new()).unwrap();
+        assert_eq!(pool.len(), 2);
+        let stay = |(task, expert): &(String, u32)| pool.route(task).unwrap().expert == *expert;
+        assert!(routes.iter().all(stay));
+    }
+
+    #[test]
+    fn a_setting_without_an_expert_gets_the_one_that_earns_most_there_or_nobody() {
+        let mut pool = pool_of(&["majority{n=5}"], 1);
+        let tasks = ["majority{n=9}", "majority{n=9,relevant=3}", "bandit{arms=4}"];
+        pool.settle(tasks.map(unserved).into()).unwrap();
+        let score = |task: &str| pool.route(task).map(|route| route.score);
+        // Of another size it is solved; where only three bits matter it is better than nobody.
+        assert!(Some(SOLVED) <= score(tasks[0]));
+        assert!(score(tasks[1]).is_some_and(|score| Fixed::ZERO < score && score < SOLVED));
+        // Control: nothing that looks at bits can act where none are seen.
+        assert_eq!((score(tasks[2]), pool.len()), (None, 1));
     }
 
     #[test]
     fn a_pool_settles_on_the_machine_that_serves_all_sizes_and_blocks_what_would_cost_one() {
-        let learn = |task: &str| {
-            let settings = Settings { seed: 1, budget: 20_000, config: Arc::default() };
-            let game = Catalog.game(task, 1).unwrap();
-            let lesson = Lesson { until_solved: true, ..Lesson::alone(settings) };
-            teach(game.as_ref(), lesson, &mut |_| true).unwrap()
-        };
         let tasks = ["majority{n=5}", "majority{n=9}"];
-        let mut pool = Pool::default();
-        for (task, solution) in tasks.map(|task| (task, learn(task))) {
-            assert!(solution.is_solved(), "{task}");
-            let (agent, machine) = (&solution.learned.agent, solution.learned.machine.as_ref());
-            assert_eq!(pool.install(learnt(task, agent, machine, Fixed::ONE)), Outcome::Installed);
-        }
-        let settled = pool.settle().unwrap();
+        let mut pool = pool_of(&tasks, 1);
+        let settled = pool.settle(Vec::new()).unwrap();
         assert_eq!((pool.len(), settled.blocked), (1, 0));
         assert!(pool.routes().all(|(_, route)| AS_GOOD <= route.score && route.best <= Fixed::ONE));
         // What earns less stays out, wherever it was learned.
         let poor = Agent::circuit(Policy::constant(2, 1));
         let machine = tabled(&poor.policy().clone(), Catalog.game(tasks[0], 1).unwrap().shape());
-        let practised =
-            Learnt { setting: None, ..learnt("majority{n=7}", &poor, machine.as_ref(), Fixed::ONE) };
+        let practised = Learnt { setting: None, ..learnt("majority{n=7}", &poor, machine.as_ref(), 1) };
         assert_eq!(pool.install(practised), Outcome::Installed);
-        assert_eq!(pool.settle().unwrap(), Settled { replaced: 0, blocked: 1 });
+        assert_eq!(pool.settle(Vec::new()).unwrap(), Settled { replaced: 0, blocked: 1 });
         assert_eq!((pool.len(), pool.routes().count()), (1, 2));
     }
 

@@ -10,7 +10,7 @@ use crate::pool::score_of;
 use crate::volume::Volume;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::{Climbed, Track};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One setting.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Row {
     pub main: Fixed,
     /// The number of this expert.
     pub expert: Option<u32>,
+    /// Whether it acts there under other names than its own.
+    pub renamed: bool,
     /// What was there when mixed learning first began with it, in the same fresh episodes; nothing before that.
     pub had: Option<Fixed>,
     /// What its lessons there came to; nothing if it did not get there.
@@ -101,6 +103,20 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Experts of the main machine that act in settings of specialists: what is left of them without those that only unseen
+    /// settings need.
+    pub fn experts_where_taught(&self) -> usize {
+        let taught = self.rows.iter().filter(|row| !row.unseen).filter_map(|row| row.expert);
+        taught.collect::<BTreeSet<u32>>().len()
+    }
+
+    /// Settings in which an expert acts under other names, and settings that have one although their lesson failed.
+    pub fn shared(&self) -> (usize, usize) {
+        let is_failed = |row: &&Row| row.lesson.as_ref().is_none_or(|done| done.steps_to_99.is_none());
+        let served = self.rows.iter().filter(|row| row.expert.is_some());
+        (self.rows.iter().filter(|row| row.renamed).count(), served.filter(is_failed).count())
+    }
+
     /// The least share of its specialist's score that the main machine keeps in a setting that one has seen, or in one that none has.
     pub fn least_share(&self, unseen: bool) -> Option<Fixed> {
         self.rows.iter().filter(|row| row.unseen == unseen).filter_map(Row::share).min()
@@ -188,6 +204,7 @@ impl Pipeline {
             specialist: self.specialist_score(task).or_else(|| alone(task).map(|(last, _)| last.score)),
             main: self.pool.route(task).map_or(Fixed::ZERO, |route| route.score),
             expert: self.pool.route(task).map(|route| route.expert),
+            renamed: self.pool.route(task).is_some_and(|route| route.renaming.is_some()),
             had: self.had.get(task).copied(),
             lesson: self.done.get(task).cloned(),
             scratch: alone(task).map(|(_, alone)| alone),

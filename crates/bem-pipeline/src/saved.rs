@@ -4,8 +4,11 @@
 //! by whoever reads them back, because it never changes; domains that came in later are in the bytes. They end with their
 //! digest, so that damaged ones are refused. Must not know files. Clauses: PIPE-2, LOG-4; decisions D-237, D-278.
 
+use crate::expert::Expert;
 use crate::pipeline::{Done, Phase, Pipeline, Plan, PoolTally};
-use crate::pool::{Expert, Pool, Route};
+use crate::pool::{Pool, Route};
+use crate::renaming::Renaming;
+use crate::scoring::{ExpertScore, ExpertScores};
 use crate::specialist::{Mastered, Specialist};
 use crate::volume::Volume;
 use bem_base::digest::{Digest, hash};
@@ -23,13 +26,19 @@ use bem_synth::library::Machine;
 use std::collections::BTreeMap;
 
 /// The first words.
-const FORMAT: &str = "bem pipeline 3";
+const FORMAT: &str = "bem pipeline 4";
+/// The version before, which knew no other names and kept nothing that was measured; it is still read.
+const OLDER: &str = "bem pipeline 3";
 
 impl Pipeline {
     /// Everything that decides what comes next.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.written_as(FORMAT)
+    }
+
+    fn written_as(&self, format: &str) -> Vec<u8> {
         let mut writer = Writer::new();
-        writer.text(FORMAT);
+        writer.text(format);
         writer.u64(self.plan.seed);
         texts(&mut writer, &self.plan.domains);
         texts(&mut writer, &self.plan.late);
@@ -48,7 +57,7 @@ impl Pipeline {
         }
         writer.length(self.scratch.len());
         self.scratch.iter().for_each(|climb| writer.bytes(&climb.snapshot()));
-        self.pool.encode(&mut writer);
+        self.pool.encode(&mut writer, format == OLDER);
         let PoolTally { installed, replaced, known, blocked } = self.pool_tally;
         [installed, replaced, known, blocked].into_iter().for_each(|count| writer.u32(count));
         writer.length(self.done.len());
@@ -89,9 +98,11 @@ impl Pipeline {
     pub fn from_bytes(plan: Plan, bytes: &[u8]) -> Result<Pipeline, DecodeError> {
         let mut reader = Reader::new(bytes);
         let foreign = reader.error("not a saved pipeline, or one of another version");
-        if reader.text().ok() != Some(FORMAT) {
-            return Err(foreign);
-        }
+        let is_older = match reader.text().ok() {
+            Some(FORMAT) => false,
+            Some(OLDER) => true,
+            _ => return Err(foreign),
+        };
         let damaged = reader.error("a saved pipeline that is damaged");
         let whole = bytes.len().checked_sub(32).ok_or_else(|| damaged.clone())?;
         if hash(&bytes[..whole]).as_bytes()[..] != bytes[whole..] {
@@ -111,7 +122,7 @@ impl Pipeline {
         let specialists = list(&mut reader, 16, Specialist::decode)?;
         let volumes = list(&mut reader, 16, decode_volume)?;
         let scratch = list(&mut reader, 4, decode_climb)?;
-        let pool = Pool::decode(&mut reader)?;
+        let pool = Pool::decode(&mut reader, is_older)?;
         let mut count = || reader.u32();
         let pool_tally =
             PoolTally { installed: count()?, replaced: count()?, known: count()?, blocked: count()? };
@@ -194,6 +205,18 @@ fn list<'r, T>(
     (0..reader.length(item_size_min)?).map(|_| decode(reader)).collect()
 }
 
+fn encode_option<T>(writer: &mut Writer, item: Option<&T>, encode: impl Fn(&T, &mut Writer)) {
+    writer.bool(item.is_some());
+    item.iter().for_each(|item| encode(item, writer));
+}
+
+fn decode_option<'r, T>(
+    reader: &mut Reader<'r>,
+    decode: impl Fn(&mut Reader<'r>) -> Result<T, DecodeError>,
+) -> Result<Option<T>, DecodeError> {
+    Ok(if reader.bool()? { Some(decode(reader)?) } else { None })
+}
+
 fn decode_climb(reader: &mut Reader<'_>) -> Result<Climb, DecodeError> {
     Climb::restore(reader.bytes()?)
 }
@@ -252,7 +275,7 @@ impl Specialist {
 }
 
 impl Pool {
-    fn encode(&self, writer: &mut Writer) {
+    fn encode(&self, writer: &mut Writer, is_older: bool) {
         writer.u32(self.next);
         writer.length(self.experts.len());
         for (number, expert) in &self.experts {
@@ -282,10 +305,28 @@ impl Pool {
             writer.u32(route.expert);
             writer.i64(route.score.to_raw());
             writer.i64(route.best.to_raw());
+            if !is_older {
+                encode_option(writer, route.renaming.as_ref(), Renaming::encode);
+            }
+        }
+        if is_older {
+            return;
+        }
+        writer.length(self.measured.len());
+        for (task, scores) in &self.measured {
+            writer.text(task);
+            writer.length(scores.len());
+            for (number, found) in scores {
+                writer.u32(*number);
+                encode_option(writer, found.as_ref(), |found, writer| {
+                    writer.i64(found.score.to_raw());
+                    encode_option(writer, found.renaming.as_ref(), Renaming::encode);
+                });
+            }
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<Pool, DecodeError> {
+    fn decode(reader: &mut Reader<'_>, is_older: bool) -> Result<Pool, DecodeError> {
         let next = reader.u32()?;
         let experts = list(reader, 5, |reader| {
             let number = reader.u32()?;
@@ -305,12 +346,74 @@ impl Pool {
             let (task, domain) = (reader.text()?.to_string(), reader.text()?.to_string());
             let (seed, instance, expert) = (reader.u64()?, reader.u64()?, reader.u32()?);
             let (score, best) = (Fixed::from_raw(reader.i64()?), Fixed::from_raw(reader.i64()?));
+            let renaming = if is_older { None } else { decode_option(reader, Renaming::decode)? };
             let Ok(World::Game(game)) = Catalog.open(&task, instance) else { return Err(impossible) };
             if !experts.contains_key(&expert) {
                 return Err(lost);
             }
-            Ok((task, Route { domain, game, seed, instance, expert, score, best }))
+            Ok((task, Route { domain, game, seed, instance, expert, renaming, score, best }))
         })?;
-        Ok(Pool { experts, next, routes: routes.into_iter().collect(), measured: BTreeMap::new() })
+        let measured = if is_older { Vec::new() } else { list(reader, 8, decode_scores)? };
+        let (routes, measured) = (routes.into_iter().collect(), measured.into_iter().collect());
+        Ok(Pool { experts, next, routes, measured })
+    }
+}
+
+fn decode_scores(reader: &mut Reader<'_>) -> Result<(String, ExpertScores), DecodeError> {
+    let task = reader.text()?.to_string();
+    let scores = list(reader, 5, |reader| {
+        let number = reader.u32()?;
+        let found = decode_option(reader, |reader| {
+            let score = Fixed::from_raw(reader.i64()?);
+            Ok(ExpertScore { score, renaming: decode_option(reader, Renaming::decode)? })
+        })?;
+        Ok((number, found))
+    })?;
+    Ok((task, scores.into_iter().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::tests::pool_of_codings;
+    use std::sync::Arc;
+
+    fn plan() -> Plan {
+        Plan {
+            seed: 1,
+            domains: vec!["algorithms".to_string()],
+            late: Vec::new(),
+            stages: 2,
+            unit_steps: 2_000,
+            mixed_rounds: 1,
+            distils: true,
+            masks: true,
+            compares: false,
+            endless: false,
+            parameters: Arc::default(),
+            main: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_pool_with_other_names_comes_back_and_the_version_before_is_still_read() {
+        let mut pipeline = Pipeline::new(plan()).unwrap();
+        pipeline.pool = pool_of_codings();
+        let older = pipeline.written_as(OLDER);
+        let read = Pipeline::from_bytes(plan(), &older).unwrap();
+        // What the version before could say is all there, and it is saved as the present one.
+        assert!(read.to_bytes() == pipeline.to_bytes() && read.to_bytes() != older);
+        pipeline.pool.settle(Vec::new()).unwrap();
+        assert!(pipeline.pool.routes().any(|(_, route)| route.renaming.is_some()));
+        let bytes = pipeline.to_bytes();
+        let read = Pipeline::from_bytes(plan(), &bytes).unwrap();
+        assert_eq!(read.to_bytes(), bytes);
+        assert!(read.pool.measured == pipeline.pool.measured && !read.pool.measured.is_empty());
+        let names = |pipeline: &Pipeline| -> Vec<_> {
+            pipeline.pool.routes().map(|(task, route)| (task.to_string(), route.renaming.clone())).collect()
+        };
+        assert_eq!(names(&read), names(&pipeline));
+        // Control: a version that nobody knows is refused.
+        assert!(Pipeline::from_bytes(plan(), &pipeline.written_as("bem pipeline 2")).is_err());
     }
 }

@@ -117,6 +117,11 @@ impl Machine {
             && self.fields == shape.fields
     }
 
+    /// The fields of the worlds that it speaks of, in their order there.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
     /// Bits it takes to say.
     pub fn description_length(&self) -> u32 {
         self.description_length

@@ -135,7 +135,10 @@ fn page(commit: &str, plan: &[&str], runs: &BTreeMap<&str, Vec<Value>>) -> Resul
         .map(|run| {
             let [own, circuits, machines] =
                 ["experts", "specialists_experts", "specialists_machines"].map(|name| count(run, name));
-            format!("{own} for {machines} machines, which act as {circuits} circuits")
+            let taught = count(run, "experts_where_taught");
+            format!(
+                "{own} for {machines} machines, which act as {circuits} circuits; on settings of specialists {taught} of {own}"
+            )
         })
         .collect();
     // Experts of the pool are machines, rules and agents, and so is what is counted of the specialists.
@@ -154,6 +157,7 @@ fn page(commit: &str, plan: &[&str], runs: &BTreeMap<&str, Vec<Value>>) -> Resul
         &format!("{least:.3} at least, {} settings", late.len()),
         0.99 <= least && least.is_finite(),
     );
+    let sum = |name: &str| whole.iter().map(|run| count(run, name)).sum::<u64>();
     let mut text = format!(
         "# What the pipeline has reached\n\nWritten by `cargo xtask battery pipeline`, commit {commit}: `bem pipeline run {}--compare`, \
          {} seeds, {} settings, of which {} were seen by no specialist.\nWhat is kept is what the expert earns that the pool routes a setting \
@@ -166,6 +170,12 @@ fn page(commit: &str, plan: &[&str], runs: &BTreeMap<&str, Vec<Value>>) -> Resul
         rows.iter().filter(|row| row.is_unseen()).count(),
     );
     text.push_str(&verdicts.lines);
+    writeln!(
+        text,
+        "\nOf these settings an expert acts under other names than its own in {}, and {} have an expert although their lesson failed.",
+        sum("renamed"),
+        sum("without_lesson")
+    )?;
     write_ablations(&mut text, &rows, runs)?;
     write_rows(&mut text, &rows)?;
     Ok((text, verdicts.missed))
@@ -366,7 +376,8 @@ mod tests {
 
     fn runs(main: f64, experts: u64) -> BTreeMap<&'static str, Vec<Value>> {
         let run = |seed: u64| {
-            json!({ "seed": seed, "late": ["games"], "experts": experts, "specialists_experts": 4, "specialists_machines": 3, "setting_steps_max": 5_000,
+            json!({ "seed": seed, "late": ["games"], "experts": experts, "experts_where_taught": 1, "renamed": 3,
+                "without_lesson": 2, "specialists_experts": 4, "specialists_machines": 3, "setting_steps_max": 5_000,
                 "kept_least": 1.0, "settings": [
                     row("a", false, 1.0, [Some(100), Some(1_000)]), row("b", true, main, [Some(100), Some(1_000)])] })
         };
@@ -378,6 +389,10 @@ mod tests {
         let (text, missed) = page("abc", &[], &runs(1.0, 2)).unwrap();
         assert!(missed.is_empty(), "{missed:?}");
         assert_eq!(text.matches("| reached |").count(), 8, "{text}");
+        assert!(
+            text.contains("2 for 3 machines, which act as 4 circuits; on settings of specialists 1 of 2")
+        );
+        assert!(text.contains("other names than its own in 6, and 4 have an expert"), "{text}");
         assert!(text.contains("| masking | 1.00 (1.00 to 1.00)") && text.contains("| distillation |"));
         // A lesson that went well is nothing where the pool has no expert; a pool as large is not smaller.
         let (text, missed) = page("abc", &[], &runs(0.0, 3)).unwrap();

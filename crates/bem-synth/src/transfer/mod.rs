@@ -9,7 +9,10 @@
 
 mod build;
 mod numbers;
+mod renamed;
 mod said;
+
+pub use self::renamed::renamed;
 
 use crate::function::Function;
 use crate::hypothesis::{Stated, assemble};

@@ -24,7 +24,7 @@ pub fn to_json(
         let (lesson, scratch) = (row.lesson.as_ref(), row.scratch.as_ref());
         json!({
             "domain": row.domain, "task": row.task, "unseen": row.unseen, "specialist": float(row.specialist),
-            "main": to_float(row.main), "expert": row.expert, "share": float(row.share()),
+            "main": to_float(row.main), "expert": row.expert, "renamed": row.renamed, "share": float(row.share()),
             "had": float(row.had), "lesson": float(lesson.map(|done| done.score)), "main_steps": lesson.map(|done| done.steps),
             "main_steps_to_99": lesson.and_then(|done| done.steps_to_99),
             "scratch_steps": scratch.map(|alone| alone.steps),
@@ -37,12 +37,14 @@ pub fn to_json(
     let heads: BTreeMap<&String, String> =
         heads.iter().map(|(folder, head)| (folder, head.to_hex())).collect();
     let (episodes, [off_policy, unstable]) = summary.episodes;
+    let (renamed, without_lesson) = summary.shared();
     json!({
         "seed": pipeline.plan().seed, "finished": finished, "judged": summary.is_judged, "units": pipeline.units(),
         "setting_steps_max": pipeline.setting_steps_max(),
         "out": directory.display().to_string(), "trace_head": pipeline.head().to_hex(), "domains": pipeline.domains(),
         "late": pipeline.plan().late, "heads": heads,
-        "experts": summary.experts, "specialists_experts": summary.specialists_experts,
+        "experts": summary.experts, "experts_where_taught": summary.experts_where_taught(),
+        "renamed": renamed, "without_lesson": without_lesson, "specialists_experts": summary.specialists_experts,
         "specialists_machines": summary.specialists_machines,
         "pool": { "installed": summary.pool.installed, "replaced": summary.pool.replaced, "known": summary.pool.known,
             "blocked": summary.pool.blocked },
@@ -97,6 +99,14 @@ pub fn table(summary: &Summary) -> String {
         pool.replaced,
         pool.known,
         pool.blocked
+    );
+    let (renamed, without_lesson) = summary.shared();
+    let _ = writeln!(
+        text,
+        "on settings of specialists: {} of {} act, for {} machines; under other names in {renamed} settings, without a solved lesson in {without_lesson}",
+        summary.experts_where_taught(),
+        summary.experts,
+        summary.specialists_machines
     );
     let (episodes, [off_policy, unstable]) = summary.episodes;
     let _ = writeln!(text, "episodes handed on: {episodes}; off-policy {off_policy}, unstable {unstable}");
