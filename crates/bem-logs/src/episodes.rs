@@ -227,7 +227,7 @@ pub fn learn(log: &Log, options: &Options, progress: OnProgress<'_>) -> Result<L
     let shape = shape(log, &encoder, &episodes);
     let mut log_of = Experience::new(STEPS_MAX);
     episodes.into_iter().for_each(|episode| log_of.push(episode));
-    let proposal = propose(&shape, &log_of, &[], &Settings::default());
+    let proposal = propose(&shape, &log_of, &[], None, &Settings::default());
     let fixed = (0..shape.actions).map(|action| {
         (format!("always {}", log.actions[usize::from(action)]), Policy::constant(shape.actions, action))
     });
