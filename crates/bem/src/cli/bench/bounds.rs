@@ -2,8 +2,11 @@
 //!
 //! The optimum of `nonstationary_bandit` is that of a clairvoyant. Beside it stand two who play: a Bayes filter that knows the
 //! number of arms, the gap and how often the best arm changes, and one that is told every change besides; both pull the arm that is
-//! most likely the best. A learner knows none of this. Of `rulegrid` the page has the stated values with their errors.
-//! `cargo xtask results bounds` writes it as docs/results/bounds.md. Clauses: GLE-1, GLE-5.
+//! most likely the best. A learner knows none of this. Of `rulegrid` the page has the stated values with their errors, and what
+//! weighted sums of the bits that are seen can earn. `cargo xtask results bounds` writes it as docs/results/bounds.md. Clauses:
+//! GLE-1, GLE-5.
+
+mod rulegrid;
 
 use super::{Benchmark, Measurement, measure};
 use crate::cli::Answer;
@@ -160,7 +163,8 @@ pub fn report(json: bool) -> Result<Answer> {
     if json {
         let of = |row: &Row| json!({ "arms": row.arms, "gap": row.gap, "filter": row.filter, "error": row.error, "told": row.told });
         let rows: Vec<_> = rows.iter().map(of).collect();
-        say!("{}", json!({ "machine": measure::machine(), "nonstationary_bandit": rows }));
+        let sums = rulegrid::Rows::measure()?.json();
+        say!("{}", json!({ "machine": measure::machine(), "nonstationary_bandit": rows, "rulegrid": sums }));
         return Ok(Answer::Yes);
     }
     say!("## nonstationary_bandit\n");
@@ -192,6 +196,7 @@ pub fn report(json: bool) -> Result<Answer> {
             say!("| {band} | {steps} | {} | {} |", shown(game.optimum()), shown(game.random()));
         }
     }
+    rulegrid::Rows::measure()?.print();
     Ok(Answer::Yes)
 }
 

@@ -132,12 +132,7 @@ pub struct SolveArguments {
 
 impl SolveArguments {
     /// Goes on with a run, as `bem run --resume` asks for it.
-    pub fn resuming(
-        directory: &Path,
-        key: Option<&Path>,
-        config: &ConfigFile,
-        json: bool,
-    ) -> SolveArguments {
+    pub fn resuming(directory: &Path, key: Option<&Path>, config: &ConfigFile, json: bool) -> SolveArguments {
         let (resume, key) = (Some(directory.to_path_buf()), key.map(Path::to_path_buf));
         SolveArguments { resume, key, config: config.clone(), json, ..SolveArguments::default() }
     }
