@@ -45,14 +45,14 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "BITS|K=V,...")]
     obs: Option<String>,
     /// What is remembered when it is seen, as bits or by name; what is left out is as at the start of an episode
-    #[arg(long, value_name = "BITS|K=V,...", requires = "obs")]
+    #[arg(long, value_name = "BITS|K=V,...", requires = "obs", conflicts_with_all = ["log", "dot"])]
     memory: Option<String>,
     /// Where no short list of rules is the circuit, rules for what the rows of this log show (.csv or .jsonl); columns that are
     /// no features of the policy do not matter
     #[arg(long, value_name = "FILE", conflicts_with_all = ["obs", "dot"])]
     log: Option<PathBuf>,
     /// Rows of the log with the same value here, one after the other, are one episode; what a policy remembers goes on in it
-    #[arg(long, value_name = "COLUMN", requires = "log")]
+    #[arg(long, value_name = "COLUMN", requires = "log", conflicts_with_all = ["obs", "dot"])]
     episode: Option<String>,
     /// Print the state diagram for Graphviz and nothing else
     #[arg(long, conflicts_with_all = ["obs", "json"])]
