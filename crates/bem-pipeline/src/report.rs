@@ -228,6 +228,7 @@ fn alone_of(tries: &[Climbed]) -> Alone {
 mod tests {
     use super::*;
     use crate::pipeline::{Phase, Plan, Who};
+    use crate::saved::tests::small_plan;
     use bem_engine::climb::Worked;
     use bem_engine::world_file::WorldFile;
     use bem_engine::worlds::{Catalog, Worlds};
@@ -235,20 +236,7 @@ mod tests {
 
     /// One small domain, worked through.
     fn learned() -> Pipeline {
-        let plan = Plan {
-            seed: 1,
-            domains: vec!["stack".to_string()],
-            late: Vec::new(),
-            stages: 2,
-            unit_steps: 2_000,
-            mixed_rounds: 1,
-            distils: true,
-            masks: true,
-            compares: true,
-            endless: false,
-            parameters: Arc::default(),
-            main: Arc::default(),
-        };
+        let plan = Plan { compares: true, ..small_plan("stack") };
         let mut pipeline = Pipeline::new(plan).unwrap();
         while pipeline.phase() != Phase::Over {
             let jobs = pipeline.jobs();

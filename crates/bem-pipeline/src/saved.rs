@@ -373,15 +373,16 @@ fn decode_scores(reader: &mut Reader<'_>) -> Result<(String, ExpertScores), Deco
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::pool::tests::pool_of_codings;
     use std::sync::Arc;
 
-    fn plan() -> Plan {
+    /// One domain, learned in short tries.
+    pub(crate) fn small_plan(domain: &str) -> Plan {
         Plan {
             seed: 1,
-            domains: vec!["algorithms".to_string()],
+            domains: vec![domain.to_string()],
             late: Vec::new(),
             stages: 2,
             unit_steps: 2_000,
@@ -397,16 +398,16 @@ mod tests {
 
     #[test]
     fn a_pool_with_other_names_comes_back_and_the_version_before_is_still_read() {
-        let mut pipeline = Pipeline::new(plan()).unwrap();
+        let mut pipeline = Pipeline::new(small_plan("algorithms")).unwrap();
         pipeline.pool = pool_of_codings();
         let older = pipeline.written_as(OLDER);
-        let read = Pipeline::from_bytes(plan(), &older).unwrap();
+        let read = Pipeline::from_bytes(small_plan("algorithms"), &older).unwrap();
         // What the version before could say is all there, and it is saved as the present one.
         assert!(read.to_bytes() == pipeline.to_bytes() && read.to_bytes() != older);
         pipeline.pool.settle(Vec::new()).unwrap();
         assert!(pipeline.pool.routes().any(|(_, route)| route.renaming.is_some()));
         let bytes = pipeline.to_bytes();
-        let read = Pipeline::from_bytes(plan(), &bytes).unwrap();
+        let read = Pipeline::from_bytes(small_plan("algorithms"), &bytes).unwrap();
         assert_eq!(read.to_bytes(), bytes);
         assert!(read.pool.measured == pipeline.pool.measured && !read.pool.measured.is_empty());
         let names = |pipeline: &Pipeline| -> Vec<_> {
@@ -414,6 +415,8 @@ mod tests {
         };
         assert_eq!(names(&read), names(&pipeline));
         // Control: a version that nobody knows is refused.
-        assert!(Pipeline::from_bytes(plan(), &pipeline.written_as("bem pipeline 2")).is_err());
+        assert!(
+            Pipeline::from_bytes(small_plan("algorithms"), &pipeline.written_as("bem pipeline 2")).is_err()
+        );
     }
 }

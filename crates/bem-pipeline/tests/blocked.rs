@@ -8,29 +8,14 @@ use bem_engine::agent::Agent;
 use bem_engine::climb::UnitResult;
 use bem_engine::start::machine_of;
 use bem_engine::worlds::Catalog;
-use bem_pipeline::pipeline::{Phase, Pipeline, Plan};
+use bem_pipeline::pipeline::{Phase, Pipeline};
 use bem_pipeline::pool::KEPT;
 use bem_synth::policy::Policy;
-use kit::work;
-use std::sync::Arc;
+use kit::{small_plan, work};
 
 /// One small domain up to its first round of practice.
 fn before_practice() -> Pipeline {
-    let plan = Plan {
-        seed: 1,
-        domains: vec!["stack".to_string()],
-        late: Vec::new(),
-        stages: 2,
-        unit_steps: 2_000,
-        mixed_rounds: 1,
-        distils: true,
-        masks: true,
-        compares: false,
-        endless: false,
-        parameters: Arc::default(),
-        main: Arc::default(),
-    };
-    let mut pipeline = Pipeline::new(plan).unwrap();
+    let mut pipeline = Pipeline::new(small_plan("stack")).unwrap();
     while pipeline.phase() != Phase::Mixed {
         assert!(pipeline.phase() != Phase::Over, "it ended without practice");
         let jobs = pipeline.jobs();

@@ -7,7 +7,7 @@ mod kit;
 use bem_engine::climb::UnitResult;
 use bem_machine::config::{GenesisConfig, SchedulerKind};
 use bem_pipeline::pipeline::{Phase, Pipeline, Plan};
-use kit::work;
+use kit::{small_plan, work};
 use std::sync::Arc;
 
 /// A configuration in which Algorithm D gives out the time.
@@ -16,20 +16,7 @@ fn linear() -> GenesisConfig {
 }
 
 fn plan() -> Plan {
-    Plan {
-        seed: 1,
-        domains: vec!["games".to_string()],
-        late: Vec::new(),
-        stages: 2,
-        unit_steps: 300,
-        mixed_rounds: 1,
-        distils: true,
-        masks: true,
-        compares: false,
-        endless: true,
-        parameters: Arc::new(GenesisConfig::default()),
-        main: Arc::new(linear()),
-    }
+    Plan { unit_steps: 300, endless: true, main: Arc::new(linear()), ..small_plan("games") }
 }
 
 #[test]

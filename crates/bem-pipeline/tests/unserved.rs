@@ -7,30 +7,12 @@ mod kit;
 use bem_base::fixed::Fixed;
 use bem_engine::climb::UnitResult;
 use bem_engine::solve::SOLVED;
-use bem_pipeline::pipeline::{Phase, Pipeline, Plan};
+use bem_pipeline::pipeline::{Phase, Pipeline};
 use bem_pipeline::report::Row;
-use kit::work;
-use std::sync::Arc;
+use kit::{small_plan, work};
 
 /// A size of the stack machine that no specialist sees.
 const UNSEEN: &str = "stack_machine{depth=14,horizon=56,value_bits=2}";
-
-fn plan() -> Plan {
-    Plan {
-        seed: 1,
-        domains: vec!["stack".to_string()],
-        late: Vec::new(),
-        stages: 2,
-        unit_steps: 2_000,
-        mixed_rounds: 1,
-        distils: true,
-        masks: true,
-        compares: false,
-        endless: false,
-        parameters: Arc::default(),
-        main: Arc::default(),
-    }
-}
 
 /// The same result, but for what its lesson came to.
 fn failed(mut result: UnitResult) -> UnitResult {
@@ -42,7 +24,7 @@ fn failed(mut result: UnitResult) -> UnitResult {
 
 /// What became of that setting, and how many have an expert without a lesson, where lessons fail in the settings that this says.
 fn outcome(fails: impl Fn(&str) -> bool) -> (Row, usize) {
-    let mut pipeline = Pipeline::new(plan()).unwrap();
+    let mut pipeline = Pipeline::new(small_plan("stack")).unwrap();
     while pipeline.phase() != Phase::Over {
         let jobs = pipeline.jobs();
         let is_main = pipeline.phase() != Phase::Specialists;
@@ -53,7 +35,7 @@ fn outcome(fails: impl Fn(&str) -> bool) -> (Row, usize) {
         pipeline.take(&jobs, &results).unwrap();
         // What was saved goes on with the same.
         let bytes = pipeline.to_bytes();
-        pipeline = Pipeline::from_bytes(plan(), &bytes).unwrap();
+        pipeline = Pipeline::from_bytes(small_plan("stack"), &bytes).unwrap();
         assert_eq!(pipeline.to_bytes(), bytes);
     }
     let summary = pipeline.summary(true).unwrap();
