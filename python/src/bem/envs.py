@@ -210,7 +210,7 @@ def make(name: str, **params: Any) -> Env:
     >>> make("parity", n=1000)
     Traceback (most recent call last):
     ...
-    _bem.BemError: family parity: parameter n cannot be "1000": it must be a whole number from 1 to 64
+    bem.BemError: family parity: parameter n cannot be "1000": it must be a whole number from 1 to 64
     """
     return Env(name, **params)
 
