@@ -80,7 +80,7 @@ const TOLERANCES: [usize; 3] = [0, 4, 12];
 /// The same in worlds of one step in which every reward says which of two answers is right.
 const TOLERANCES_TOLD: [usize; 4] = [0, 4, 12, 24];
 
-/// Searches the grammar for what explains the experience of somebody to whom these actions are forbidden, and who knows this.
+/// Searches the grammar for what explains this experience, where these actions are forbidden and so much is known by an explorer.
 #[doc(alias = "SYNTH")]
 pub fn propose(
     shape: &Shape,

@@ -242,6 +242,11 @@ impl Exploration {
         self.explorer.iter_mut().for_each(|explorer| explorer.learn(episode));
     }
 
+    /// An episode that was counted must not be learned from, or may be again.
+    pub(super) fn keep(&mut self, episode: &Episode, is_kept: bool) {
+        self.explorer.iter_mut().for_each(|explorer| explorer.keep(episode, is_kept));
+    }
+
     /// Works out what the best play may earn by the counts as they are.
     /// Returns were seen within a span, which may be far less than what is declared: what is left is judged by that, and where
     /// single returns lie far below what drawn play earns on average, by twice what drawn play may fall short of the best.

@@ -136,6 +136,20 @@ impl Hearing {
 }
 
 impl Learner {
+    /// Takes an episode out of the log and of what was counted; none where the log has it no more.
+    pub(super) fn take_out(&mut self, serial: u64) -> Option<Episode> {
+        let episode = self.experience.take_out(serial)?;
+        self.exploration.keep(&episode, false);
+        Some(episode)
+    }
+
+    /// Puts an episode back where it was, if there still is room for it.
+    pub(super) fn put_back(&mut self, episode: Episode) {
+        if self.experience.put_back(episode.clone()) {
+            self.exploration.keep(&episode, true);
+        }
+    }
+
     /// Hears everything that people said and that is in force; what was said before and is not in it was taken back.
     pub fn hear(&mut self, told: Told) {
         let is_bad = |episode: &Episode| episode.steps.iter().any(|step| step.bad);

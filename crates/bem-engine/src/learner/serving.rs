@@ -541,9 +541,9 @@ impl Searching {
             true => {
                 if let Some(episode) = self.aside.remove(&serial) {
                     if let Some(before) = self.learner.hearing.apart.before_mut() {
-                        before.experience.put_back(episode.clone());
+                        before.put_back(episode.clone());
                     }
-                    self.learner.experience.put_back(episode);
+                    self.learner.put_back(episode);
                 }
             }
             false => {
@@ -551,9 +551,9 @@ impl Searching {
                     self.aside.pop_first();
                 }
                 if let Some(before) = self.learner.hearing.apart.before_mut() {
-                    before.experience.take_out(serial);
+                    before.take_out(serial);
                 }
-                self.aside.extend(self.learner.experience.take_out(serial).map(|episode| (serial, episode)));
+                self.aside.extend(self.learner.take_out(serial).map(|episode| (serial, episode)));
             }
         }
     }

@@ -123,6 +123,15 @@ pub struct Model {
     horizon: u32,
 }
 
+/// Counts one of these so many times more; what is counted no more is not there.
+fn count<K: Ord + Copy>(counts: &mut BTreeMap<K, i64>, what: K, by: i64) {
+    let held = counts.entry(what).or_default();
+    *held += by;
+    if *held == 0 {
+        counts.remove(&what);
+    }
+}
+
 impl Model {
     /// Nothing counted yet.
     pub fn new(shape: &Shape, lens: Lens, grain: Grain) -> Model {
@@ -149,9 +158,20 @@ impl Model {
     /// Counts one more episode; false when there are too many states, and then nothing may be asked any more.
     #[must_use]
     pub fn add(&mut self, episode: &Episode) -> bool {
+        self.book(episode, 1)
+    }
+
+    /// An episode that was counted is none any more.
+    pub fn take_out(&mut self, episode: &Episode) {
+        let is_known = self.book(episode, -1);
+        debug_assert!(is_known, "what was counted has its states");
+    }
+
+    /// Counts an episode so many times more; what is then counted no more leaves no trace but its state.
+    fn book(&mut self, episode: &Episode, by: i64) -> bool {
         let mut recalled = 0;
         let Some(mut state) = self.intern(&episode.steps, 0, recalled) else { return false };
-        *self.starts.entry(state).or_default() += 1;
+        count(&mut self.starts, state, by);
         for (time, step) in episode.steps.iter().enumerate() {
             recalled = self.after(recalled, step);
             let next = if time + 1 < episode.steps.len() {
@@ -166,8 +186,8 @@ impl Model {
             };
             if step.is_told() {
                 let edge = &mut self.edges[state as usize][usize::from(step.action)];
-                edge.count += 1;
-                *edge.outcomes.entry((next, step.reward)).or_default() += 1;
+                edge.count += by;
+                count(&mut edge.outcomes, (next, step.reward), by);
             }
             state = next;
         }

@@ -121,6 +121,17 @@ impl Explorer {
         self.fresh += episode.steps.len();
     }
 
+    /// An episode that it has counted must not be learned from, or may be again.
+    pub fn keep(&mut self, episode: &Episode, is_kept: bool) {
+        if self.full {
+            return;
+        }
+        match is_kept {
+            true => self.full |= !self.model.add(episode),
+            false => self.model.take_out(episode),
+        }
+    }
+
     /// What the best play may earn by the counts, in milli-units, where what was tried seldom is hoped to bring the most
     /// there is. After `steps` steps of a world in which chance plays, a pair is known once it was tried as often as their
     /// logarithm, or twice with the same outcome; where all outcomes agree, one try is enough. Before that one try more is

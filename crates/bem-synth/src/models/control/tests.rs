@@ -235,6 +235,27 @@ fn levels_that_were_left_out_are_not_taken_for_something_hidden() {
     assert_eq!((planned.explorer.lens(), planned.explorer.grain()), (&Lens::default(), Grain::FULL));
 }
 
+/// What must not be learned from is counted no more, and counted as before when it may be learned from again.
+#[test]
+fn an_episode_that_is_taken_out_of_what_was_counted_leaves_no_trace_in_it() {
+    let world = row_of_places();
+    let log = world.log(20);
+    let episodes: Vec<&Episode> = log.iter().collect();
+    let mut explorer = Explorer::of(&world.shape, Lens::default(), &episodes).unwrap();
+    let bytes = |explorer: &Explorer| {
+        let mut writer = Writer::new();
+        explorer.encode(&mut writer);
+        writer.into_bytes()
+    };
+    let before = bytes(&explorer);
+    let others = Model::of(&world.shape, Lens::default(), Grain::FULL, &episodes[..19]).unwrap();
+    assert!(explorer.knows_more_than(&others).is_some());
+    explorer.keep(episodes[19], false);
+    assert!(bytes(&explorer) != before && explorer.knows_more_than(&others).is_none());
+    explorer.keep(episodes[19], true);
+    assert!(bytes(&explorer) == before);
+}
+
 /// A log that has forgotten nearly everything says little, and who has counted all of it says the same as before.
 #[test]
 fn what_an_explorer_has_counted_is_planned_with_when_the_log_has_forgotten_it() {
